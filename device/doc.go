@@ -1,0 +1,17 @@
+// Package device is memory and arithmetic: flat typed buffers, the arenas that
+// they come from, and the Kernels interface that every device implements.
+//
+// A caller takes buffers from a Device (or wraps its own slices with FromF32
+// and its sisters), describes an operation with a small descriptor and hands
+// both to Kernels. Kernels are enqueued in order; on the CPU devices a call
+// returns when the work is done, on an accelerator it returns at once and Sync,
+// Record and After order it against other work.
+//
+// What a kernel writes never depends on how many threads computed it: work is
+// split over outputs, sums run in an order that depends on the shape only.
+//
+// The package leaves out what the buffers mean (package nn) and how they
+// travel (package collective). Implementations: device/naive (plain loops, the
+// oracle) and device/cpu (vector assembly with a portable fallback). Both pass
+// device/devicetest.
+package device
