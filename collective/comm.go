@@ -1,0 +1,88 @@
+package collective
+
+import (
+	"context"
+
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// Op is how values of several ranks become one.
+type Op uint8
+
+// The reductions. Mean divides the sum by the number of ranks, after it, in
+// float32 for 16-bit types; integers divide rounding towards zero.
+const (
+	Sum Op = iota
+	Prod
+	Max
+	Min
+	Mean
+)
+
+// Codec turns float32 values into bytes for the wire and back. Package wire
+// implements it; a nil Codec sends values as they are.
+type Codec interface {
+	EncodedLen(n int) int
+	Encode(dst []byte, src device.Buf, seed uint64)
+	DecodeAdd(dst device.Buf, src []byte)
+}
+
+// Call is one collective operation. All ranks of a Comm start the same calls in
+// the same order; ranks that do not get an error that prints both.
+//
+// In and Out: AllReduce, Reduce and Broadcast take vectors of one length. Out
+// zero means in place. AllGather: In is the own part, Out the whole;
+// ReduceScatter: In is the whole, Out the own part; Gather and Scatter
+// likewise, with Out (Gather) and In (Scatter) needed on Root only. AllToAll: In
+// and Out are cut in one part per rank. Bounds, where given, have Size()+1
+// ascending offsets into the whole vector; nil cuts equally (plan.Cut).
+type Call struct {
+	Kind      plan.Kind
+	Op        Op
+	Root      int
+	In, Out   device.Buf
+	InBounds  []int // AllToAll: parts of In; else cuts of the whole
+	OutBounds []int // AllToAll: parts of Out
+	Algorithm string
+	Codec     Codec
+	After     device.Event // the call waits for it; nil: ready now
+	Label     string       // bucket and parameters, for reports
+}
+
+// PointToPoint is one send or receive of an Exchange.
+type PointToPoint struct {
+	Peer int
+	Recv bool
+	Buf  device.Buf
+}
+
+// Comm is a set of ranks that communicate. Calls of one Comm run in the order
+// in which they were started, several Comms run side by side. Buffers belong to
+// the call from Start until its Work is done. A Comm is safe for concurrent
+// use, but ranks must agree on the order of calls, so in practice one goroutine
+// starts them.
+//
+// After a failed call the Comm is dead: every pending and later call returns
+// that error, on every rank within the time-out. A buffer of a failed call is
+// undefined.
+type Comm interface {
+	Rank() int
+	Size() int
+	// Hosts lists this Comm's ranks by host.
+	Hosts() [][]int
+	// Generation counts regroupings of the job; 0 at first.
+	Generation() uint32
+	// Alloc is collective: it returns n zeroed elements, registered with the
+	// transport where that shares memory. Buckets live there.
+	Alloc(ctx context.Context, t device.Type, n int) (device.Buf, error)
+	// Start enqueues c and never blocks. ctx bounds the call.
+	Start(ctx context.Context, c Call) *Work
+	// Exchange starts one batch of sends and receives with any peers; pairs are
+	// matched first in, first out per direction. It is not ordered with Start.
+	Exchange(ctx context.Context, batch []PointToPoint) *Work
+	// Sub is collective over this Comm: it makes a Comm of ranks (numbered in
+	// the list's order) and returns nil to ranks that are not listed.
+	Sub(ctx context.Context, ranks []int) (Comm, error)
+	Close() error
+}

@@ -1,0 +1,57 @@
+package collective
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrClosed is wrapped by what a closed transport or Comm returns.
+var ErrClosed = errors.New("closed")
+
+// LinkError says that the link to a peer broke: it died, closed or was cut off.
+type LinkError struct {
+	Rank, Peer int
+	Err        error
+}
+
+func (e *LinkError) Error() string {
+	return fmt.Sprintf("rank %d lost rank %d: %v", e.Rank, e.Peer, e.Err)
+}
+
+func (e *LinkError) Unwrap() error { return e.Err }
+
+// LengthError says that a message was not as long as its receiver expected.
+type LengthError struct {
+	Peer      int
+	Tag       Tag
+	Want, Got int
+}
+
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("rank %d sent %d bytes where %d were expected", e.Peer, e.Got, e.Want)
+}
+
+// PeerError is the error of a call: which rank saw it, in which call, and which
+// peer caused it (-1 when unknown).
+type PeerError struct {
+	Generation uint32
+	Group      string // the Comm's name
+	Sequence   uint64 // of the call in its Comm, from 1
+	Rank, Peer int
+	Call       string // such as "all-reduce sum of 1024 f32"
+	Label      string
+	Err        error
+}
+
+func (e *PeerError) Error() string {
+	s := fmt.Sprintf("rank %d, group %s, call %d (%s)", e.Rank, e.Group, e.Sequence, e.Call)
+	if e.Label != "" {
+		s += " of " + e.Label
+	}
+	if e.Peer >= 0 {
+		s += fmt.Sprintf(": peer %d", e.Peer)
+	}
+	return s + ": " + e.Err.Error()
+}
+
+func (e *PeerError) Unwrap() error { return e.Err }

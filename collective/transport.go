@@ -1,0 +1,44 @@
+package collective
+
+import (
+	"context"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// Tag tells messages between one pair of ranks apart. The transport matches a
+// receive with the message of equal sender and tag; messages of different tags
+// may arrive in any order, those of one tag arrive in the order of sending.
+type Tag uint64
+
+// Transport moves bytes between the ranks of a world. It knows ranks, tags and
+// bytes and nothing else: not calls, groups or types. All methods are safe for
+// concurrent use.
+//
+// After the first error from the network, and after Close, every pending and
+// later call returns an error at once; it wraps ErrClosed or a *LinkError.
+type Transport interface {
+	Rank() int
+	Size() int
+	// Hosts lists the ranks by host, hosts in the order of their lowest rank.
+	Hosts() [][]int
+	// Send hands b to rank to. It returns when b may be reused: small messages
+	// are copied or written at once, large ones wait for the receiver. to may
+	// be the own rank.
+	Send(ctx context.Context, to int, tag Tag, b []byte) error
+	// Recv fills b with the message of that tag from rank from. A message of
+	// another length is a *LengthError, and the message is consumed.
+	Recv(ctx context.Context, from int, tag Tag, b []byte) error
+	// RecvInPlace lends the received bytes to use, without a copy, when the
+	// transport can (offered true); otherwise it returns false at once and has
+	// consumed nothing. The bytes are invalid after use returns.
+	RecvInPlace(ctx context.Context, from int, tag Tag, use func([]byte) error) (offered bool, err error)
+	// Register is collective over the world: every rank passes a buffer of the
+	// same size and gets everyone's as memory that may be read and written,
+	// peers[r] being rank r's. A transport that shares no memory returns nil
+	// without communicating.
+	Register(ctx context.Context, b device.Buf) (peers []device.Buf, err error)
+	// Close ends all traffic, waits for the transport's goroutines and frees
+	// what it holds. Peers see a *LinkError unless they closed too.
+	Close() error
+}

@@ -1,0 +1,90 @@
+package observe
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Kind says what a span was spent on.
+type Kind uint8
+
+// The kinds of spans.
+const (
+	Step      Kind = iota // one optimizer step, all of it
+	Data                  // waiting for the next batch
+	Forward               // a block or a whole micro-batch
+	Backward              // likewise
+	Optimizer             // the update
+	Call                  // a collective call's own running time, on its Comm's lane
+	CallWait              // from a call's start until its last peer arrived
+	Exposed               // the step waits for calls and computes nothing
+	Bucket                // from a bucket's release to its result
+	Evaluate
+	Checkpoint
+)
+
+var kindNames = [...]string{"step", "data", "forward", "backward", "optimizer", "call", "wait", "exposed", "bucket", "evaluate", "checkpoint"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Span is one event: a stretch of time on a lane.
+type Span struct {
+	Kind       Kind
+	Lane       string // "compute", or a communicator's name
+	Name       string // block, call or bucket; a constant or long-lived string
+	Start, End int64  // nanoseconds since the Unix epoch
+	Step       int
+	Micro      int   // micro-batch, or bucket index
+	Bytes      int64 // sent by this rank, where it applies
+	BytesIn    int64
+}
+
+// Duration returns the span's length.
+func (s Span) Duration() time.Duration { return time.Duration(s.End - s.Start) }
+
+// Recorder keeps the newest spans. A nil *Recorder accepts and drops
+// everything. Record is safe for concurrent use; Drain is called by one
+// goroutine while nothing records the spans it reads (between steps).
+type Recorder struct {
+	spans []Span
+	next  atomic.Uint64
+	read  uint64
+}
+
+// NewRecorder keeps the last size spans (a power of two is not required).
+func NewRecorder(size int) *Recorder { return &Recorder{spans: make([]Span, max(size, 1))} }
+
+// Now returns the clock that spans use, or 0 when r is nil.
+func (r *Recorder) Now() int64 {
+	if r == nil {
+		return 0
+	}
+	return time.Now().UnixNano()
+}
+
+// Record keeps s.
+func (r *Recorder) Record(s Span) {
+	if r == nil {
+		return
+	}
+	i := r.next.Add(1) - 1
+	r.spans[i%uint64(len(r.spans))] = s
+}
+
+// Drain calls f for every span since the last Drain, oldest first, and returns
+// how many had been overwritten before they could be read.
+func (r *Recorder) Drain(f func(Span)) (lost int) {
+	if r == nil {
+		return 0
+	}
+	end := r.next.Load()
+	n := uint64(len(r.spans))
+	if end-r.read > n {
+		lost = int(end - r.read - n)
+		r.read = end - n
+	}
+	for ; r.read < end; r.read++ {
+		f(r.spans[r.read%n])
+	}
+	return lost
+}
