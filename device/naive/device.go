@@ -1,0 +1,85 @@
+package naive
+
+import (
+	"context"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// Device implements device.Device with plain loops. It has no state.
+type Device struct{}
+
+// New returns a Device.
+func New() *Device { return &Device{} }
+
+// Name returns "naive".
+func (*Device) Name() string { return "naive" }
+
+// Alloc returns zeroed heap memory.
+func (*Device) Alloc(t device.Type, n int) (device.Buf, error) { return device.HostAlloc(t, n) }
+
+// Sync does nothing: kernels return when they are done.
+func (*Device) Sync() error { return nil }
+
+// Record returns an event that has happened.
+func (*Device) Record() device.Event { return done{} }
+
+// After waits for e.
+func (*Device) After(e device.Event) { _ = e.Wait(context.Background()) }
+
+// Kernels returns the arithmetic.
+func (*Device) Kernels() device.Kernels { return kernels{} }
+
+// Close does nothing.
+func (*Device) Close() error { return nil }
+
+type done struct{}
+
+func (done) Wait(context.Context) error { return nil }
+
+// kernels implements device.Kernels. Its methods stand in a file per family.
+type kernels struct{}
+
+// image finds elements of a tensor of images.
+type image struct {
+	layout  device.Layout
+	c, h, w int
+}
+
+// at returns the offset of channel c of pixel (y, x) of image n.
+func (t image) at(n, c, y, x int) int {
+	if t.layout == device.Blocked16 {
+		block := n*device.Blocks(t.c) + c/device.Block
+		return ((block*t.h+y)*t.w+x)*device.Block + c%device.Block
+	}
+	return ((n*t.c+c)*t.h+y)*t.w + x
+}
+
+// channels returns how many channels the memory holds, padding included.
+func (t image) channels() int {
+	if t.layout == device.Blocked16 {
+		return device.Blocks(t.c) * device.Block
+	}
+	return t.c
+}
+
+// put stores v, or adds it, at s[i].
+func put(s []float32, i int, v float32, accumulate bool) {
+	if accumulate {
+		v += s[i]
+	}
+	s[i] = v
+}
+
+// zeroPadding clears the channels that pad the last block of n images.
+func (t image) zeroPadding(s []float32, n int) {
+	for i := range n {
+		for c := t.c; c < t.channels(); c++ {
+			for y := range t.h {
+				for x := range t.w {
+					s[t.at(i, c, y, x)] = 0
+				}
+			}
+		}
+	}
+}
