@@ -1,0 +1,102 @@
+package nn
+
+import "github.com/gradfusion/gradfusion/device"
+
+// SeedLoss sets the gradient of a loss's result: the derivative of the whole
+// step's objective with respect to this micro-batch's summed loss, that is loss
+// scale / number of samples in the step.
+func (t *Tape) SeedLoss(loss *Var, seed float32) {
+	if loss.score.sum.IsZero() {
+		fail("", "backward", "the value of shape %s is no loss", loss.Shape)
+	}
+	loss.score.seed = seed
+	loss.hasGrad = true
+}
+
+// SeedGrad sets the gradient of an output, as a pipeline stage receives it. g
+// is copied.
+func (t *Tape) SeedGrad(v *Var, g device.Buf) {
+	buf, accumulate := t.GradOf(v)
+	if accumulate {
+		t.kernels.Add(buf, buf, g)
+		return
+	}
+	t.kernels.Copy(buf, g)
+}
+
+// Backward runs both halves of every operation in reverse and frees each
+// activation as soon as nothing needs it.
+func (t *Tape) Backward() {
+	for i := t.count - 1; i >= 0; i-- {
+		t.ops[i].BackwardWeight(t)
+		t.ops[i].BackwardInput(t)
+		t.freeAfter(i)
+	}
+}
+
+// BackwardInput runs the first half: afterwards the inputs' gradients are
+// there. All memory is kept for BackwardWeight.
+func (t *Tape) BackwardInput() {
+	for i := t.count - 1; i >= 0; i-- {
+		t.ops[i].BackwardInput(t)
+	}
+}
+
+// BackwardWeight runs the second half and frees the activations.
+func (t *Tape) BackwardWeight() {
+	for i := t.count - 1; i >= 0; i-- {
+		t.ops[i].BackwardWeight(t)
+		t.freeAfter(i)
+	}
+}
+
+// OutGrad returns the gradient of an operation's output; false when nothing
+// flowed into it, and then there is nothing to do.
+func (t *Tape) OutGrad(y *Var) (device.Buf, bool) {
+	y = y.root()
+	return y.grad, y.hasGrad
+}
+
+// GradOf returns the memory for the gradient of v and whether it must be added
+// to. Call it once for each contribution, directly before the kernel that
+// writes it. For a use of a parameter it is the slot that the parameter's owner
+// bound; Deliver must follow.
+func (t *Tape) GradOf(v *Var) (buf device.Buf, accumulate bool) {
+	v = v.root()
+	if v.param != nil {
+		return v.param.gradSlot(t, v.use)
+	}
+	if v.hasGrad {
+		return v.grad, true
+	}
+	v.grad = t.arena.Get(device.F32, v.Shape.Len())
+	v.hasGrad = true
+	return v.grad, false
+}
+
+// Deliver says that the gradient of this use of a parameter is complete for
+// this micro-batch, and runs the parameter's hooks.
+func (t *Tape) Deliver(v *Var) {
+	v.param.deliver(v.use, t.Pass.Micro)
+}
+
+// freeAfter takes back the memory of Vars and scratch that operation i made;
+// those of later operations have been taken back already.
+func (t *Tape) freeAfter(i int) {
+	for t.used > 0 && t.vars[t.used-1].producer >= i {
+		v := t.vars[t.used-1]
+		if v.owned {
+			t.arena.Put(v.Value)
+		}
+		if v.hasGrad && v.base == nil && v.param == nil {
+			t.arena.Put(v.grad)
+		}
+		v.Value, v.grad = device.Buf{}, device.Buf{}
+		v.owned, v.hasGrad = false, false
+		t.used--
+	}
+	for n := len(t.scratch); n > 0 && t.scratch[n-1].producer >= i; n = len(t.scratch) {
+		t.arena.Put(t.scratch[n-1].buf)
+		t.scratch = t.scratch[:n-1]
+	}
+}

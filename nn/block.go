@@ -1,0 +1,107 @@
+package nn
+
+import "github.com/gradfusion/gradfusion/device"
+
+// Block is the unit between two of which a pipeline may cut a model: it takes
+// and gives Vars, in the order in which its neighbours agree. A model is a list
+// of blocks.
+type Block interface {
+	// Name is unique in the model, such as "layer1.0".
+	Name() string
+	Forward(t *Tape, in []*Var) []*Var
+	// Params lists the parameters in order of first use.
+	Params() []*Param
+	// State lists the buffers that belong to the model but are not trained.
+	State() []State
+}
+
+// State is a named buffer that is saved with the model: the running mean or
+// variance of a BatchNorm.
+type State struct {
+	Name    string
+	Buf     device.Buf
+	Running *Running // the statistics that the buffer is part of
+}
+
+// Layer is a function of one Var with parameters of its own.
+type Layer interface {
+	Forward(t *Tape, x *Var) *Var
+	Params() []*Param
+	State() []State
+}
+
+// Forward runs the blocks one after another.
+func Forward(t *Tape, blocks []Block, in ...*Var) []*Var {
+	x := t.List(in...)
+	for _, b := range blocks {
+		x = b.Forward(t, x)
+	}
+	return x
+}
+
+// Params lists the distinct parameters of the blocks in order.
+func Params(blocks []Block) []*Param {
+	var out []*Param
+	seen := map[*Param]bool{}
+	for _, b := range blocks {
+		for _, p := range b.Params() {
+			if !seen[p] {
+				seen[p] = true
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// States lists the states of the blocks in order.
+func States(blocks []Block) []State {
+	var out []State
+	for _, b := range blocks {
+		out = append(out, b.State()...)
+	}
+	return out
+}
+
+// Seq is layers applied in turn, as one block.
+type Seq struct {
+	name   string
+	layers []Layer
+}
+
+// NewSeq returns the block called name that applies layers to its first input
+// and gives one output.
+func NewSeq(name string, layers ...Layer) *Seq { return &Seq{name: name, layers: layers} }
+
+// Name returns the block's name.
+func (s *Seq) Name() string { return s.name }
+
+// Forward applies the layers.
+func (s *Seq) Forward(t *Tape, in []*Var) []*Var {
+	if len(in) != 1 {
+		fail(s.name, "sequence", "%d inputs, want 1", len(in))
+	}
+	x := in[0]
+	for _, l := range s.layers {
+		x = l.Forward(t, x)
+	}
+	return t.List(x)
+}
+
+// Params lists the layers' parameters.
+func (s *Seq) Params() []*Param {
+	var out []*Param
+	for _, l := range s.layers {
+		out = append(out, l.Params()...)
+	}
+	return out
+}
+
+// State lists the layers' states.
+func (s *Seq) State() []State {
+	var out []State
+	for _, l := range s.layers {
+		out = append(out, l.State()...)
+	}
+	return out
+}

@@ -1,0 +1,13 @@
+// Package nn holds what networks are made of: parameters, the tape that
+// records a forward pass and runs its backward pass in two halves, operations,
+// layers, and blocks, the unit between which a pipeline may cut.
+//
+// A forward pass takes a Tape, which owns every activation; Tape.Backward runs
+// the recorded operations in reverse, writes each parameter's gradient into the
+// slot that its owner bound (parallel.GradFusion binds views of its buckets)
+// and calls the parameter's OnGrad hooks at once, so that communication may
+// start while earlier layers still compute.
+//
+// The package knows nothing of ranks. Shape mistakes panic with an *Error,
+// which Catch turns into an error at the boundary of a stage.
+package nn
