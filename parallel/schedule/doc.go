@@ -1,0 +1,11 @@
+// Package schedule says what each rank of a pipeline does in one optimizer step
+// and in which order, as data: a list of actions per rank. It imports only the
+// standard library, moves no byte and starts no goroutine; package parallel's
+// executor runs the lists. Data parallelism and gradient accumulation are
+// schedules of one stage, so a training step has one path.
+//
+// A generator such as OneStage, GPipe or OneForwardOneBackward makes a
+// Schedule, or ReadCSV reads a user's own. Check proves it complete and free of
+// deadlock, Simulate tells span, idle time and memory for given costs, and Grid
+// draws it.
+package schedule
