@@ -1,6 +1,9 @@
 package nn
 
-import "github.com/gradfusion/gradfusion/device"
+import (
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
+)
 
 // SeedLoss sets the gradient of a loss's result: the derivative of the whole
 // step's objective with respect to this micro-batch's summed loss, that is loss
@@ -27,27 +30,51 @@ func (t *Tape) SeedGrad(v *Var, g device.Buf) {
 // Backward runs both halves of every operation in reverse and frees each
 // activation as soon as nothing needs it.
 func (t *Tape) Backward() {
-	for i := t.count - 1; i >= 0; i-- {
+	t.reverse(func(i int) {
 		t.ops[i].BackwardWeight(t)
 		t.ops[i].BackwardInput(t)
 		t.freeAfter(i)
-	}
+	})
 }
 
 // BackwardInput runs the first half: afterwards the inputs' gradients are
 // there. All memory is kept for BackwardWeight.
 func (t *Tape) BackwardInput() {
-	for i := t.count - 1; i >= 0; i-- {
-		t.ops[i].BackwardInput(t)
-	}
+	t.reverse(func(i int) { t.ops[i].BackwardInput(t) })
 }
 
 // BackwardWeight runs the second half and frees the activations.
 func (t *Tape) BackwardWeight() {
-	for i := t.count - 1; i >= 0; i-- {
+	t.reverse(func(i int) {
 		t.ops[i].BackwardWeight(t)
 		t.freeAfter(i)
+	})
+}
+
+// reverse runs f for each operation, last first, and records a span for each
+// block.
+func (t *Tape) reverse(f func(op int)) {
+	end, start := t.count, t.Events.Now()
+	for k := len(t.marks); k >= 0; k-- {
+		first, block := 0, "loss" // what precedes the first mark has no block either
+		if k > 0 {
+			first, block = t.marks[k-1].first, t.marks[k-1].block
+		}
+		for i := end - 1; i >= first; i-- {
+			f(i)
+		}
+		if end > first {
+			start = t.span(observe.Backward, block, start)
+		}
+		end = first
 	}
+}
+
+// span records what a block took since start and returns the present time.
+func (t *Tape) span(kind observe.Kind, block string, start int64) int64 {
+	now := t.Events.Now()
+	t.Events.Record(observe.Span{Kind: kind, Lane: "compute", Name: block, Start: start, End: now, Step: t.Pass.Step, Micro: t.Pass.Micro})
+	return now
 }
 
 // OutGrad returns the gradient of an operation's output; false when nothing

@@ -1,6 +1,9 @@
 package nn
 
-import "github.com/gradfusion/gradfusion/device"
+import (
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
+)
 
 // Block is the unit between two of which a pipeline may cut a model: it takes
 // and gives Vars, in the order in which its neighbours agree. A model is a list
@@ -32,10 +35,13 @@ type Layer interface {
 
 // Forward runs the blocks one after another.
 func Forward(t *Tape, blocks []Block, in ...*Var) []*Var {
-	x := t.List(in...)
+	x, start := t.List(in...), t.Events.Now()
 	for _, b := range blocks {
+		t.marks = append(t.marks, mark{b.Name(), t.count})
 		x = b.Forward(t, x)
+		start = t.span(observe.Forward, b.Name(), start)
 	}
+	t.marks = append(t.marks, mark{"loss", t.count})
 	return x
 }
 

@@ -1,6 +1,9 @@
 package nn
 
-import "github.com/gradfusion/gradfusion/device"
+import (
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
+)
 
 // Op is one recorded operation. Its backward pass has two halves, which a
 // schedule may run apart: BackwardInput computes the gradients of the inputs
@@ -26,6 +29,8 @@ type Pass struct {
 // for each.
 type Tape struct {
 	Pass Pass
+	// Events, when set, receives a span for each block's forward and backward.
+	Events *observe.Recorder
 
 	device  device.Device
 	kernels device.Kernels
@@ -39,7 +44,14 @@ type Tape struct {
 	kept    []device.Buf
 	lists   []*Var
 	uses    []Use
+	marks   []mark
 	random  uint64 // random operations so far, for their seeds
+}
+
+// mark says that the operations from index first on belong to a block.
+type mark struct {
+	block string
+	first int
 }
 
 type scratch struct {
@@ -79,7 +91,7 @@ func (t *Tape) Begin(p Pass) {
 	}
 	t.Pass, t.count, t.random = p, 0, 0
 	t.kept = t.kept[:0]
-	t.lists, t.uses = t.lists[:0], t.uses[:0]
+	t.lists, t.uses, t.marks = t.lists[:0], t.uses[:0], t.marks[:0]
 }
 
 // Uses returns the parameters in the order in which the pass used them; the
