@@ -20,11 +20,18 @@ func (e *LinkError) Error() string {
 
 func (e *LinkError) Unwrap() error { return e.Err }
 
+// HeadSize is how many of a misfitting message's first bytes a LengthError
+// keeps at most.
+const HeadSize = 64
+
 // LengthError says that a message was not as long as its receiver expected.
 type LengthError struct {
 	Peer      int
 	Tag       Tag
 	Want, Got int
+	// Head is a copy of the message's first min(Got, HeadSize) bytes: the
+	// header of a call, from which the error names what the peer runs.
+	Head []byte
 }
 
 func (e *LengthError) Error() string {

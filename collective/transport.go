@@ -11,6 +11,10 @@ import (
 // may arrive in any order, those of one tag arrive in the order of sending.
 type Tag uint64
 
+// EagerSize is the length up to which Transport.Send does not wait for the
+// receiver.
+const EagerSize = 64 << 10
+
 // Transport moves bytes between the ranks of a world. It knows ranks, tags and
 // bytes and nothing else: not calls, groups or types. All methods are safe for
 // concurrent use.
@@ -23,11 +27,12 @@ type Transport interface {
 	// Hosts lists the ranks by host, hosts in the order of their lowest rank.
 	Hosts() [][]int
 	// Send hands b to rank to. It returns when b may be reused: small messages
-	// are copied or written at once, large ones wait for the receiver. to may
-	// be the own rank.
+	// (up to EagerSize) are copied or written at once and never wait for the
+	// receiver, large ones may. to may be the own rank.
 	Send(ctx context.Context, to int, tag Tag, b []byte) error
 	// Recv fills b with the message of that tag from rank from. A message of
-	// another length is a *LengthError, and the message is consumed.
+	// another length is a *LengthError with the message's head, and the message
+	// is consumed.
 	Recv(ctx context.Context, from int, tag Tag, b []byte) error
 	// RecvInPlace lends the received bytes to use, without a copy, when the
 	// transport can (offered true); otherwise it returns false at once and has

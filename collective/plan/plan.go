@@ -1,21 +1,8 @@
 package plan
 
-import "iter"
-
-// Kind is a collective operation.
-type Kind uint8
-
-// The operations. Send and receive are no plans: see collective.Comm.Exchange.
-const (
-	AllReduce Kind = iota
-	Reduce
-	Broadcast
-	AllGather
-	ReduceScatter
-	Gather
-	Scatter
-	AllToAll
-	Barrier
+import (
+	"iter"
+	"slices"
 )
 
 // Move is a message: rank From hands N chunks, from its chunk Src on, to rank
@@ -33,8 +20,47 @@ type Move struct {
 type Round []Move
 
 // Plan is a collective operation as data: rounds of moves over vectors cut in
-// Chunks chunks on each of Ranks ranks. Rounds may be ranged over repeatedly.
+// Chunks chunks on each of Ranks ranks. Rounds may be ranged over repeatedly,
+// also by several goroutines at once. A Round that it yields is valid until the
+// next one: clone what you keep.
 type Plan struct {
 	Ranks, Chunks int
 	Rounds        iter.Seq[Round]
 }
+
+// Of makes a plan of explicit rounds, which the plan keeps.
+func Of(ranks, chunks int, rounds ...Round) Plan {
+	return Plan{Ranks: ranks, Chunks: chunks, Rounds: slices.Values(rounds)}
+}
+
+// Collect returns the rounds as slices of their own, for tests and small plans.
+func (p Plan) Collect() []Round {
+	var rounds []Round
+	for round := range p.Rounds {
+		rounds = append(rounds, slices.Clone(round))
+	}
+	return rounds
+}
+
+// Count returns the number of rounds and of moves.
+func (p Plan) Count() (rounds, moves int) {
+	for round := range p.Rounds {
+		rounds++
+		moves += len(round)
+	}
+	return rounds, moves
+}
+
+// Cut returns the parts+1 offsets that cut n elements in equal parts. Where n
+// does not divide, the first parts are longer by one: 4 over 3 is 2, 1, 1.
+func Cut(n, parts int) []int {
+	bounds := make([]int, parts+1)
+	size, longer := n/parts, n%parts
+	for i := range bounds {
+		bounds[i] = i*size + min(i, longer)
+	}
+	return bounds
+}
+
+// mod is k modulo n, never negative.
+func mod(k, n int) int { return (k%n + n) % n }
