@@ -19,12 +19,35 @@ func (t *Tape) SeedLoss(loss *Var, seed float32) {
 // SeedGrad sets the gradient of an output, as a pipeline stage receives it. g
 // is copied.
 func (t *Tape) SeedGrad(v *Var, g device.Buf) {
+	if g.Len != v.Shape.Len() {
+		fail("", "backward", "a gradient of %d elements for shape %s", g.Len, v.Shape)
+	}
+	t.put(v, g)
+}
+
+// put stores or adds g as one contribution to v's gradient.
+func (t *Tape) put(v *Var, g device.Buf) {
 	buf, accumulate := t.GradOf(v)
 	if accumulate {
 		t.kernels.Add(buf, buf, g)
 		return
 	}
 	t.kernels.Copy(buf, g)
+}
+
+// pass is put for an input that may not need a gradient.
+func (t *Tape) pass(v *Var, g device.Buf) {
+	if v.NeedsGrad() {
+		t.put(v, g)
+	}
+}
+
+// give is pass for a use of a parameter, which it delivers.
+func (t *Tape) give(v *Var, g device.Buf) {
+	if v.NeedsGrad() {
+		t.put(v, g)
+		t.Deliver(v)
+	}
 }
 
 // Backward runs both halves of every operation in reverse and frees each
@@ -56,7 +79,7 @@ func (t *Tape) BackwardWeight() {
 func (t *Tape) reverse(f func(op int)) {
 	end, start := t.count, t.Events.Now()
 	for k := len(t.marks); k >= 0; k-- {
-		first, block := 0, "loss" // what precedes the first mark has no block either
+		first, block := 0, "input" // what precedes the first block
 		if k > 0 {
 			first, block = t.marks[k-1].first, t.marks[k-1].block
 		}

@@ -1,0 +1,111 @@
+package parallel
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+)
+
+// entry is a parameter's place in its bucket.
+type entry struct {
+	param   *nn.Param
+	bucket  *bucket
+	offset  int          // in the bucket, in elements
+	uses    int          // in one forward pass
+	extras  []device.Buf // slots of the uses after the first
+	pending int          // uses that the present leaf has not delivered
+}
+
+// bucket is a flat run of gradients that travels as one message.
+type bucket struct {
+	index   int
+	entries []*entry
+	size    int        // in elements, padding included
+	grad    device.Buf // the sum over leaves and ranks; registered memory
+	values  device.Buf // the parameters' masters, in the same places
+	label   string     // for reports
+
+	pending  int // entries that the present leaf has not completed
+	ready    bool
+	work     *collective.Work
+	released int64 // clock of the release
+
+	leaf device.Buf // deterministic: the present leaf's gradients
+	tree counter    // deterministic: this rank's nodes
+	// Deterministic: staging of the all-to-all, and leaf buffers that the
+	// reduction no longer needs, which the next step takes back.
+	sends, recvs device.Buf
+	spares       []device.Buf
+}
+
+// cutBuckets places parameters, in the order in which their gradients become
+// complete, into buckets of about the given sizes in bytes. A parameter starts
+// on a multiple of 512 bytes and is never split.
+func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
+	var out []*bucket
+	var open *bucket
+	for _, p := range params {
+		if open == nil {
+			open = &bucket{index: len(out)}
+			out = append(out, open)
+		}
+		open.entries = append(open.entries, &entry{param: p, bucket: open, offset: open.size, uses: 1})
+		open.size += roundUp(p.Len(), device.NormBlock)
+		limit := bytes
+		if open.index == 0 {
+			limit = min(firstBytes, bytes)
+		}
+		if open.size*device.F32.Size() >= limit {
+			open = nil
+		}
+	}
+	for _, b := range out {
+		b.label = b.describe()
+	}
+	return out
+}
+
+func (b *bucket) describe() string {
+	names := make([]string, 0, 3)
+	for _, e := range b.entries[:min(len(b.entries), 3)] {
+		names = append(names, e.param.Name)
+	}
+	if more := len(b.entries) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("bucket %d [%s]", b.index, strings.Join(names, ", "))
+}
+
+// missing names the parameters whose gradient the present leaf did not deliver.
+func (b *bucket) missing() []string {
+	var out []string
+	for _, e := range b.entries {
+		if e.pending > 0 {
+			out = append(out, e.param.Name)
+		}
+	}
+	return out
+}
+
+// begin makes the bucket expect one delivery of each use.
+func (b *bucket) begin() {
+	b.pending = len(b.entries)
+	for _, e := range b.entries {
+		e.pending = e.uses
+	}
+}
+
+// bind points the parameters' gradient slots at grad, as absent.
+func (b *bucket) bind(grad device.Buf) {
+	for _, e := range b.entries {
+		e.param.Bind(0, grad.Slice(e.offset, e.offset+e.param.Len()))
+		for i, x := range e.extras {
+			e.param.Bind(i+1, x)
+		}
+	}
+}
+
+func roundUp(n, k int) int { return (n + k - 1) / k * k }

@@ -1,0 +1,117 @@
+package parallel
+
+import (
+	"context"
+	"sync"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// canonical reduces buckets over the canonical tree, one after another on a
+// goroutine of its own, so that the backward pass goes on meanwhile. Per bucket
+// of n elements and R ranks: an all-to-all of each rank's nodes (at most
+// 2 log2 M of them) cut in R slices, a fold by each slice's owner, and an
+// all-gather: n (nodes + 1) (R-1)/R elements sent by a rank.
+type canonical struct {
+	jobs chan canonicalJob
+	done sync.WaitGroup
+}
+
+type canonicalJob struct {
+	r        *reducer
+	b        *bucket
+	complete func(error)
+}
+
+func newCanonical(ctx context.Context) *canonical {
+	c := &canonical{jobs: make(chan canonicalJob, 1024)}
+	c.done.Go(func() {
+		for j := range c.jobs {
+			j.complete(j.r.reduceCanonical(ctx, j.b))
+		}
+	})
+	return c
+}
+
+// start enqueues a bucket.
+func (c *canonical) start(r *reducer, b *bucket) *collective.Work {
+	w, complete := collective.NewWork()
+	c.jobs <- canonicalJob{r, b, complete}
+	return w
+}
+
+// close waits for the goroutine; nothing may be started afterwards.
+func (c *canonical) close() {
+	close(c.jobs)
+	c.done.Wait()
+}
+
+// reduceCanonical leaves the sum over all leaves in b.grad on every rank.
+func (r *reducer) reduceCanonical(ctx context.Context, b *bucket) error {
+	spare := func(buf device.Buf) { b.spares = append(b.spares, buf) }
+	ranks := r.comm.Size()
+	if ranks == 1 {
+		sum := b.tree.finish(spare)
+		copy(b.grad.F32(), sum.F32())
+		spare(sum)
+		return nil
+	}
+	bounds := plan.Cut(b.size, ranks)
+	if err := r.exchangeNodes(ctx, b, bounds, spare); err != nil {
+		return err
+	}
+	own := r.foldSlices(b, bounds)
+	lo, hi := bounds[r.comm.Rank()], bounds[r.comm.Rank()+1]
+	in := b.grad.Slice(lo, hi)
+	copy(in.F32(), own.F32())
+	return r.comm.Start(ctx, collective.Call{Kind: plan.AllGather, In: in, Out: b.grad, OutBounds: bounds, Label: b.label}).Wait(ctx)
+}
+
+// exchangeNodes sends every rank its slice of this rank's nodes and receives
+// the own slice of everybody's: b.recvs holds, by rank and node, slices.
+func (r *reducer) exchangeNodes(ctx context.Context, b *bucket, bounds []int, spare func(device.Buf)) error {
+	ranks, rank := r.comm.Size(), r.comm.Rank()
+	width := bounds[rank+1] - bounds[rank]
+	in, out := make([]int, ranks+1), make([]int, ranks+1)
+	for p := range ranks {
+		lo, hi := data.Run(r.count, ranks, p)
+		in[p+1] = in[p] + len(b.tree.nodes)*(bounds[p+1]-bounds[p])
+		out[p+1] = out[p] + countNodes(lo, hi)*width
+	}
+	if b.sends.Len != in[ranks] {
+		b.sends = device.FromF32(make([]float32, in[ranks]))
+	}
+	if b.recvs.Len != out[ranks] {
+		b.recvs = device.FromF32(make([]float32, out[ranks]))
+	}
+	to, at := b.sends.F32(), 0
+	for p := range ranks {
+		for _, n := range b.tree.nodes {
+			at += copy(to[at:], n.buf.F32()[bounds[p]:bounds[p+1]])
+		}
+	}
+	for _, n := range b.tree.nodes {
+		spare(n.buf)
+	}
+	b.tree.nodes = b.tree.nodes[:0]
+	call := collective.Call{Kind: plan.AllToAll, In: b.sends, Out: b.recvs, InBounds: in, OutBounds: out, Label: b.label}
+	return r.comm.Start(ctx, call).Wait(ctx)
+}
+
+// foldSlices folds the received slices in the order of their leaves.
+func (r *reducer) foldSlices(b *bucket, bounds []int) device.Buf {
+	ranks, rank := r.comm.Size(), r.comm.Rank()
+	width, at := bounds[rank+1]-bounds[rank], 0
+	var tree counter
+	for p := range ranks {
+		lo, hi := data.Run(r.count, ranks, p)
+		nodesOf(lo, hi, func(lo, size int) {
+			tree.push(node{lo, size, b.recvs.Slice(at, at+width)}, nil)
+			at += width
+		})
+	}
+	return tree.finish(nil)
+}

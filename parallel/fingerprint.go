@@ -1,0 +1,142 @@
+package parallel
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+)
+
+// Named is a tensor with the name that it has in checkpoints and hashes.
+type Named struct {
+	Name  string
+	Shape []int
+	Buf   device.Buf
+}
+
+// Hash returns the SHA-256, in hexadecimal, over names, shapes and bytes in the
+// order of the names.
+func Hash(tensors []Named) string {
+	sorted := slices.Clone(tensors)
+	slices.SortFunc(sorted, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
+	h := sha256.New()
+	for _, t := range sorted {
+		writeHeader(h, t)
+		h.Write(t.Buf.Bytes())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func writeHeader(h hash.Hash, t Named) {
+	var n [8]byte
+	h.Write([]byte(t.Name))
+	for _, d := range append([]int{len(t.Name), int(t.Buf.Type), len(t.Shape)}, t.Shape...) {
+		binary.LittleEndian.PutUint64(n[:], uint64(d))
+		h.Write(n[:])
+	}
+}
+
+// Params lists parameters as named tensors.
+func Params(params []*nn.Param) []Named {
+	out := make([]Named, len(params))
+	for i, p := range params {
+		out[i] = Named{p.Name, p.Shape, p.Value}
+	}
+	return out
+}
+
+// States lists buffers as named tensors.
+func States(states []nn.State) []Named {
+	out := make([]Named, len(states))
+	for i, s := range states {
+		out[i] = Named{s.Name, []int{s.Buf.Len}, s.Buf}
+	}
+	return out
+}
+
+// ErrDiffer is wrapped by the error that names what differs between ranks.
+var ErrDiffer = errors.New("the ranks differ")
+
+// synchronise makes all ranks hold rank 0's parameters and buffers.
+func (g *GradFusion) synchronise(ctx context.Context, params []*nn.Param) error {
+	if g.comm.Size() == 1 {
+		return nil
+	}
+	tensors := append(Params(params), States(g.states)...)
+	structure := sha256.New()
+	for _, t := range tensors {
+		writeHeader(structure, t)
+	}
+	structure.Write([]byte(g.cfg.Device.Name()))
+	fmt.Fprint(structure, g.cfg.Deterministic, g.cfg.thresholdBytes(), g.cfg.firstBytes())
+	if r, err := g.firstDifference(ctx, structure.Sum(nil)); err != nil {
+		return err
+	} else if r >= 0 {
+		return fmt.Errorf("%w: rank %d has other parameters, fusion settings or kernels (%s here) than rank 0: start all ranks with one configuration on like machines",
+			ErrDiffer, r, g.cfg.Device.Name())
+	}
+	var works []*collective.Work
+	for _, t := range tensors {
+		works = append(works, g.comm.Start(ctx, collective.Call{Kind: plan.Broadcast, In: t.Buf, Label: t.Name}))
+	}
+	for _, w := range works {
+		if err := w.Wait(ctx); err != nil {
+			return fmt.Errorf("taking rank 0's parameters: %w", err)
+		}
+	}
+	return g.verify(ctx)
+}
+
+// verify compares parameters and buffers over the ranks and names the first
+// that differs.
+func (g *GradFusion) verify(ctx context.Context) error {
+	tensors := append(Params(g.reducer.params), States(g.states)...)
+	sums := make([][]byte, len(tensors))
+	whole := sha256.New()
+	for i, t := range tensors {
+		s := sha256.Sum256(t.Buf.Bytes())
+		sums[i] = s[:]
+		whole.Write(s[:])
+	}
+	r, err := g.firstDifference(ctx, whole.Sum(nil))
+	if err != nil || r < 0 {
+		return err
+	}
+	for i, t := range tensors {
+		r, err := g.firstDifference(ctx, sums[i])
+		if err != nil {
+			return err
+		}
+		if r >= 0 {
+			return fmt.Errorf("%w after step %d: %s on rank %d is not what it is on rank 0", ErrDiffer, g.step, t.Name, r)
+		}
+	}
+	return fmt.Errorf("%w after step %d", ErrDiffer, g.step)
+}
+
+// firstDifference compares a digest over the ranks: the lowest rank whose digest
+// is not rank 0's, or -1.
+func (g *GradFusion) firstDifference(ctx context.Context, digest []byte) (int, error) {
+	n := g.comm.Size()
+	all := make([]byte, n*len(digest))
+	call := collective.Call{Kind: plan.AllGather, In: device.FromU8(digest), Out: device.FromU8(all), Label: "fingerprint"}
+	if err := g.comm.Start(ctx, call).Wait(ctx); err != nil {
+		return -1, fmt.Errorf("comparing the ranks: %w", err)
+	}
+	for r := 1; r < n; r++ {
+		if string(all[r*len(digest):(r+1)*len(digest)]) != string(all[:len(digest)]) {
+			return r, nil
+		}
+	}
+	return -1, nil
+}

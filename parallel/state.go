@@ -1,0 +1,61 @@
+package parallel
+
+import (
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/optim"
+)
+
+// Gradients lists the summed gradients of the last step as named tensors;
+// between Wait and the next Backward.
+func (g *GradFusion) Gradients() []Named {
+	out := make([]Named, len(g.segments))
+	for i, s := range g.segments {
+		out[i] = Named{s.Param.Name, s.Param.Shape, s.Grad}
+	}
+	return out
+}
+
+// Completed returns the number of steps done, those before a Restore included.
+func (g *GradFusion) Completed() int { return g.step }
+
+// OptimizerState lists the optimizer's state tensors, called "parameter/name".
+// They are the optimizer's own memory.
+func (g *GradFusion) OptimizerState() ([]Named, error) {
+	var out []Named
+	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
+		out = append(out, Named{StateName(s.Param.Name, name), []int{t.Len}, t})
+		return nil
+	})
+	return out, err
+}
+
+// StateName is how the optimizer state of a parameter is called in checkpoints.
+func StateName(param, name string) string { return param + "/" + name }
+
+// Restore continues after the given number of completed steps. load fills the
+// state tensor called name of a parameter; it is called when the buckets have
+// been cut, which the first Backward does.
+func (g *GradFusion) Restore(steps int, load func(param, name string, to device.Buf) error) error {
+	g.step, g.restore = steps, load
+	if g.reducer.buckets == nil {
+		return nil
+	}
+	return g.restorePending()
+}
+
+func (g *GradFusion) restorePending() error {
+	if g.restore == nil {
+		return nil
+	}
+	load := g.restore
+	g.restore = nil
+	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
+		return load(s.Param.Name, name, t)
+	})
+	if err != nil {
+		return fmt.Errorf("restoring the optimizer: %w", err)
+	}
+	return nil
+}
