@@ -1,0 +1,28 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// belongsTo returns "" when the key means something with what was chosen, or
+// else the choices that it is a setting of: "data.name: synthetic".
+func (c *Config) belongsTo(key string) string {
+	for _, row := range []struct{ keys, choice, chosen, names string }{
+		{"model.stem", "model.name", c.Model.Name, "resnet18 resnet34 resnet50 resnet101 resnet152"},
+		{"model.hidden", "model.name", c.Model.Name, "mlp"},
+		{"data.channels data.height data.width data.classes data.train_samples data.test_samples", "data.name", c.Data.Name, "synthetic"},
+		{"optim.betas optim.eps", "optim.name", c.Optim.Name, "adam adamw"},
+		{"optim.schedule.gamma", "optim.schedule.name", c.Optim.Schedule.Name, "step multistep"},
+		{"optim.schedule.period", "optim.schedule.name", c.Optim.Schedule.Name, "step"},
+		{"optim.schedule.milestones", "optim.schedule.name", c.Optim.Schedule.Name, "multistep"},
+		{"optim.schedule.final", "optim.schedule.name", c.Optim.Schedule.Name, "linear cosine"},
+		{"fusion.wire.rank", "fusion.wire.name", c.Fusion.Wire.Name, "powersgd"},
+		{"fusion.wire.start", "fusion.wire.name", c.Fusion.Wire.Name, "powersgd topk"},
+	} {
+		if slices.Contains(strings.Fields(row.keys), key) && !slices.Contains(strings.Fields(row.names), row.chosen) {
+			return row.choice + ": " + strings.ReplaceAll(row.names, " ", ", ")
+		}
+	}
+	return ""
+}
