@@ -69,6 +69,14 @@ func States(blocks []Block) []State {
 	return out
 }
 
+// Only returns the one input of the block that takes no more.
+func Only(block string, in []*Var) *Var {
+	if len(in) != 1 {
+		fail(block, "block", "%d inputs, want 1", len(in))
+	}
+	return in[0]
+}
+
 // Seq is layers applied in turn, as one block.
 type Seq struct {
 	name   string
@@ -84,10 +92,7 @@ func (s *Seq) Name() string { return s.name }
 
 // Forward applies the layers.
 func (s *Seq) Forward(t *Tape, in []*Var) []*Var {
-	if len(in) != 1 {
-		fail(s.name, "sequence", "%d inputs, want 1", len(in))
-	}
-	x := in[0]
+	x := Only(s.name, in)
 	for _, l := range s.layers {
 		x = l.Forward(t, x)
 	}

@@ -1,6 +1,10 @@
 package nn
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/device"
+)
 
 // Error is a programmer's mistake: shapes, types or modes that do not fit. It
 // is what nn panics with, and what Catch returns.
@@ -22,13 +26,17 @@ func fail(layer, op, format string, args ...any) {
 }
 
 // Catch is deferred at a stage boundary: it turns a panic with an *Error, or
-// with an error that a parameter's Use met, into *err. Other panics go on.
+// with an error that a parameter's Use or a kernel met, into *err. Other panics go on.
 func Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case *Error:
 		*err = r
 	case *UseError:
+		*err = r
+	case *device.LabelError:
+		*err = r
+	case *device.ShapeError:
 		*err = r
 	default:
 		panic(r)

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"strings"
+
 	"gorgonia.org/tensor"
 
 	"github.com/gradfusion/gradfusion/device"
@@ -36,6 +38,22 @@ func (p *Param) Len() int {
 		n *= d
 	}
 	return n
+}
+
+// shape is Shape for error messages; a nil Param has none.
+func (p *Param) shape() string {
+	if p == nil {
+		return "none"
+	}
+	return Plain(p.Shape...).String()
+}
+
+// layerOf returns the name of the layer that a parameter belongs to.
+func layerOf(p *Param) string {
+	if i := strings.LastIndexByte(p.Name, '.'); i > 0 {
+		return p.Name[:i]
+	}
+	return p.Name
 }
 
 // Use puts the parameter on the tape, once for each operation that reads it. It

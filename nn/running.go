@@ -14,6 +14,10 @@ type Running struct {
 	Mean     device.Buf // F32, Channels elements
 	Var      device.Buf // F32, unbiased variance
 
+	// Singles counts the training passes that met one value per channel and so
+	// used the running statistics; whoever trains may warn, and reset it.
+	Singles int
+
 	leaves []Moments
 	used   int
 }

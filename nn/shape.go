@@ -55,6 +55,17 @@ func (s Shape) Features() int {
 	return n
 }
 
+// padded reports whether the last block of channels has padding.
+func (s Shape) padded() bool { return s.Layout == device.Blocked16 && s.Dims[1]%device.Block != 0 }
+
+// images reads a matrix as images of one pixel.
+func (s Shape) images() (n, h, w int) {
+	if s.Rank == 2 {
+		return s.Dims[0], 1, 1
+	}
+	return s.Dims[0], s.Dims[2], s.Dims[3]
+}
+
 func (s Shape) String() string {
 	var b strings.Builder
 	for i := range s.Rank {

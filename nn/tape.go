@@ -45,13 +45,19 @@ type Tape struct {
 	lists   []*Var
 	uses    []Use
 	marks   []mark
-	random  uint64 // random operations so far, for their seeds
+	seeds   []seedUse
 }
 
 // mark says that the operations from index first on belong to a block.
 type mark struct {
 	block string
 	first int
+}
+
+// seedUse counts the random operations of one name.
+type seedUse struct {
+	name string
+	used uint64
 }
 
 type scratch struct {
@@ -89,7 +95,7 @@ func (t *Tape) Begin(p Pass) {
 	for _, b := range t.kept {
 		t.arena.Put(b)
 	}
-	t.Pass, t.count, t.random = p, 0, 0
+	t.Pass, t.count = p, 0
 	t.kept = t.kept[:0]
 	t.lists, t.uses, t.marks = t.lists[:0], t.uses[:0], t.marks[:0]
 }
@@ -183,10 +189,20 @@ func (t *Tape) List(vars ...*Var) []*Var {
 	return t.lists[at:len(t.lists):len(t.lists)]
 }
 
-// Seed returns the seed of the next random operation of the pass.
-func (t *Tape) Seed() uint64 {
-	t.random++
-	return Hash(t.Pass.Seed, uint64(t.Pass.Step), uint64(t.Pass.Micro), t.random)
+// Seed returns a seed for a random operation: a function of the pass, of name,
+// which is the layer's, and of how often the pass has asked for this name. It
+// does not depend on what else the tape holds, so a model cut into pipeline
+// stages draws the same.
+func (t *Tape) Seed(name string) uint64 {
+	i := 0
+	for i < len(t.seeds) && t.seeds[i].name != name {
+		i++
+	}
+	if i == len(t.seeds) {
+		t.seeds = append(t.seeds, seedUse{name: name})
+	}
+	t.seeds[i].used++
+	return Hash(HashString(t.Pass.Seed, name), uint64(t.Pass.Step), uint64(t.Pass.Micro), t.seeds[i].used)
 }
 
 func (t *Tape) newVar() *Var {

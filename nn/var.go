@@ -40,11 +40,12 @@ func (v *Var) root() *Var {
 type Score struct {
 	sum, correct device.Buf
 	seed         float32
-	Count        int // samples that counted
+	scale        float64 // of sum: one over the features that a loss averages over
+	Count        int     // samples that counted
 }
 
 // Sum returns the summed loss.
-func (s Score) Sum() float64 { return s.sum.F64()[0] }
+func (s Score) Sum() float64 { return s.sum.F64()[0] * s.scale }
 
 // Correct returns how many samples were classified rightly; 0 for a loss that
 // does not classify.
@@ -57,3 +58,6 @@ func (s Score) Correct() int {
 
 // Score returns the score of a loss's result.
 func (v *Var) Score() Score { return v.score }
+
+// IsLoss reports whether v is the result of a loss, which SeedLoss takes.
+func (v *Var) IsLoss() bool { return !v.score.sum.IsZero() }

@@ -1,0 +1,98 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/nn"
+)
+
+// Config names a model and its settings. What a model has no use for must be
+// left zero.
+type Config struct {
+	Name                    string
+	Channels, Height, Width int // of the images
+	Classes                 int
+
+	// Stem of a ResNet of the ImageNet form: "" or "imagenet" is 7 x 7 with
+	// stride 2 and a max-pool; "small", for images of about 32 x 32, is 3 x 3
+	// without a pool.
+	Stem string
+	// Shortcut of a ResNet where the shape changes: "" or "B" is a 1 x 1
+	// convolution with BatchNorm, "A" subsamples and pads with channels of
+	// zeros, without parameters (He et al. 2016).
+	Shortcut string
+	// Stages overrides the residual blocks in each stage of a ResNet.
+	Stages []int
+	// BaseChannels overrides the channels of a ResNet's first stage.
+	BaseChannels int
+	// Hidden overrides the widths of the hidden linear layers of mlp and cnn.
+	Hidden []int
+	// Dropout is the probability before the last layer; in mlp after each
+	// hidden layer.
+	Dropout float32
+}
+
+// Model is a network as a list of blocks.
+type Model struct {
+	Name                    string
+	Blocks                  []nn.Block
+	Channels, Height, Width int
+	Classes                 int
+}
+
+// New builds the model that c names. Its parameters have no memory yet: see
+// nn.Materialize.
+func New(c Config) (*Model, error) {
+	build, err := find(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	blocks, err := build(c)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", c.Name, err)
+	}
+	return &Model{c.Name, blocks, c.Channels, c.Height, c.Width, c.Classes}, nil
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Channels < 1 || c.Height < 1 || c.Width < 1:
+		return fmt.Errorf("model %s: images of %d x %d x %d (channels, height, width): all must be at least 1", c.Name, c.Channels, c.Height, c.Width)
+	case c.Classes < 1:
+		return fmt.Errorf("model %s: %d classes: must be at least 1", c.Name, c.Classes)
+	case !(c.Dropout >= 0 && c.Dropout < 1):
+		return fmt.Errorf("model %s: dropout %g is outside of [0, 1)", c.Name, c.Dropout)
+	}
+	for _, n := range c.Hidden {
+		if n < 1 {
+			return fmt.Errorf("model %s: a hidden layer of %d: must be at least 1", c.Name, n)
+		}
+	}
+	return nil
+}
+
+// largerThan refuses images smaller than least on a side.
+func (c Config) largerThan(least int, why string) error {
+	if c.Height < least || c.Width < least {
+		return fmt.Errorf("images of %d x %d are too small: %s, so %d x %d is the least", c.Height, c.Width, why, least, least)
+	}
+	return nil
+}
+
+// Input is the shape of a batch of n images.
+func (m *Model) Input(n int) nn.Shape { return nn.Plain(n, m.Channels, m.Height, m.Width) }
+
+// Params lists the parameters in order of first use.
+func (m *Model) Params() []*nn.Param { return nn.Params(m.Blocks) }
+
+// ParamCount returns the number of trainable values.
+func (m *Model) ParamCount() int {
+	n := 0
+	for _, p := range m.Params() {
+		n += p.Len()
+	}
+	return n
+}

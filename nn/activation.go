@@ -1,0 +1,30 @@
+package nn
+
+import "github.com/gradfusion/gradfusion/device"
+
+// stateless is embedded by layers that have neither parameters nor state.
+type stateless struct{}
+
+// Params lists nothing.
+func (stateless) Params() []*Param { return nil }
+
+// State lists nothing.
+func (stateless) State() []State { return nil }
+
+// ReLU is max(x, 0).
+type ReLU struct{ stateless }
+
+// Forward applies the layer.
+func (ReLU) Forward(t *Tape, x *Var) *Var { return t.Activate(device.ReLU, x) }
+
+// Tanh is the hyperbolic tangent.
+type Tanh struct{ stateless }
+
+// Forward applies the layer.
+func (Tanh) Forward(t *Tape, x *Var) *Var { return t.Activate(device.Tanh, x) }
+
+// Sigmoid is 1 / (1 + exp(-x)).
+type Sigmoid struct{ stateless }
+
+// Forward applies the layer.
+func (Sigmoid) Forward(t *Tape, x *Var) *Var { return t.Activate(device.Sigmoid, x) }

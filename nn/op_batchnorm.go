@@ -1,0 +1,150 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+type batchNormOp struct {
+	x, residual, y              *Var
+	scale, shift                *Var
+	mean, invstd                device.Buf
+	dscale, dshift              device.Buf
+	d                           device.BatchNorm
+	constant                    bool // mean and invstd do not depend on x
+	computed, hasParamGradients bool
+}
+
+// Norm is what BatchNorm needs besides its input. Scale, Shift and Running have
+// one element per channel.
+type Norm struct {
+	Scale, Shift *Param
+	Running      *Running
+	Epsilon      float32
+}
+
+// BatchNorm returns act(scale (x - mean) / sqrt(variance + epsilon) + shift +
+// residual) for each channel of images (Blocked16) or each column of a matrix;
+// residual is shaped like x or nil, act is Identity or ReLU.
+//
+// A training pass normalises by the moments of its own micro-batch, with the
+// biased variance, and emits them to n.Running, which it leaves as it is. An
+// evaluation pass uses the running statistics. So does a training pass that has
+// one value per channel; it emits nothing and is counted in Running.Singles.
+// Ioffe and Szegedy 2015.
+func (t *Tape) BatchNorm(x *Var, n Norm, residual *Var, act device.Activation) *Var {
+	d := n.describe(x, residual, act)
+	op := Record[batchNormOp](t)
+	op.x, op.residual, op.d = x, residual, d
+	op.scale, op.shift = n.Scale.Use(t), n.Shift.Use(t)
+	op.y = t.Output(x.Shape, x, residual, op.scale, op.shift)
+	op.mean, op.invstd = t.Scratch(device.F32, d.C), t.Scratch(device.F32, d.C)
+	if t.Pass.Training {
+		op.dscale, op.dshift = t.Scratch(device.F32, d.C), t.Scratch(device.F32, d.C)
+	}
+	op.constant = op.statistics(t, n)
+	var added device.Buf
+	if residual != nil {
+		added = residual.Value
+	}
+	t.kernels.BatchNormForward(d, op.y.Value, x.Value, op.mean, op.invstd, op.scale.Value, op.shift.Value, added)
+	return op.y
+}
+
+func (n Norm) describe(x, residual *Var, act device.Activation) device.BatchNorm {
+	layer := layerOf(n.Scale)
+	d := device.BatchNorm{N: x.Shape.Dims[0], C: x.Shape.Dims[1], H: 1, W: 1, Layout: x.Shape.Layout, Activation: act}
+	switch {
+	case x.Shape.Rank == 4 && d.Layout == device.Blocked16:
+		d.H, d.W = x.Shape.Dims[2], x.Shape.Dims[3]
+	case x.Shape.Rank == 2 && d.Layout == device.Plain:
+	default:
+		fail(layer, "batch norm", "input of shape %s, want images in the %s layout or a matrix", x.Shape, device.Blocked16)
+	}
+	if c := n.Scale.Len(); c != d.C || n.Shift.Len() != c || n.Running.Channels != c {
+		fail(layer, "batch norm", "input of shape %s has %d channels, the layer has %d", x.Shape, d.C, c)
+	}
+	if residual != nil && residual.Shape != x.Shape {
+		fail(layer, "batch norm", "residual of shape %s, want the input's %s", residual.Shape, x.Shape)
+	}
+	if act != device.Identity && act != device.ReLU {
+		fail(layer, "batch norm", "activation %d is neither identity nor ReLU", act)
+	}
+	return d
+}
+
+// statistics fills mean and invstd and reports whether they are constants.
+func (op *batchNormOp) statistics(t *Tape, n Norm) (constant bool) {
+	mean, invstd := op.mean.F32(), op.invstd.F32()
+	count := op.d.N * op.d.H * op.d.W
+	if t.Pass.Training && count != 1 {
+		m64, s64 := t.arena.Get(device.F64, op.d.C), t.arena.Get(device.F64, op.d.C)
+		t.kernels.Moments(op.d, m64, s64, op.x.Value)
+		n.Running.emit(t.Pass.Micro, count, m64.F64(), s64.F64())
+		for c, m := range m64.F64() {
+			mean[c] = float32(m)
+			invstd[c] = float32(1 / math.Sqrt(s64.F64()[c]/float64(count)+float64(n.Epsilon)))
+		}
+		t.arena.Put(s64)
+		t.arena.Put(m64)
+		return false
+	}
+	if t.Pass.Training {
+		n.Running.Singles++
+	}
+	variance := n.Running.Var.F32()
+	copy(mean, n.Running.Mean.F32())
+	for c := range invstd {
+		invstd[c] = float32(1 / math.Sqrt(float64(variance[c])+float64(n.Epsilon)))
+	}
+	return true
+}
+
+// compute runs the one kernel that gives all gradients, in whichever half of
+// the backward pass comes first.
+func (op *batchNormOp) compute(t *Tape) {
+	if op.computed {
+		return
+	}
+	op.computed = true
+	dy, ok := t.OutGrad(op.y)
+	if !ok || !op.y.needs {
+		return
+	}
+	op.hasParamGradients = true
+	d := op.d
+	var dx, dresidual device.Buf
+	ownX, addResidual := !op.x.NeedsGrad(), false
+	if ownX {
+		dx = t.arena.Get(device.F32, op.x.Shape.Len()) // the kernel has no form without dx
+	} else {
+		dx, d.Accumulate = t.GradOf(op.x)
+	}
+	if op.residual.NeedsGrad() {
+		dresidual, addResidual = t.GradOf(op.residual)
+	}
+	sum := dresidual
+	if addResidual {
+		dresidual = t.arena.Get(device.F32, op.residual.Shape.Len())
+	}
+	t.kernels.BatchNormBackward(d, dx, dresidual, op.dscale, op.dshift, dy,
+		op.x.Value, op.y.Value, op.mean, op.invstd, op.scale.Value, op.constant)
+	if addResidual {
+		t.kernels.Add(sum, sum, dresidual)
+		t.arena.Put(dresidual)
+	}
+	if ownX {
+		t.arena.Put(dx)
+	}
+}
+
+func (op *batchNormOp) BackwardInput(t *Tape) { op.compute(t) }
+
+func (op *batchNormOp) BackwardWeight(t *Tape) {
+	op.compute(t)
+	if op.hasParamGradients {
+		t.give(op.shift, op.dshift)
+		t.give(op.scale, op.dscale)
+	}
+}

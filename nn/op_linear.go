@@ -1,0 +1,65 @@
+package nn
+
+import "github.com/gradfusion/gradfusion/device"
+
+type linearOp struct {
+	x, w, b, y *Var
+	d          device.MatMul // of the forward pass
+}
+
+// Linear returns x w^T + b: x is rows x in, w is out x in, b has out elements
+// or is nil.
+func (t *Tape) Linear(x *Var, w, b *Param) *Var {
+	layer := layerOf(w)
+	if len(w.Shape) != 2 || (b != nil && b.Len() != w.Shape[0]) {
+		fail(layer, "linear", "weight of shape %s and bias of %s: want out x in, and out", w.shape(), b.shape())
+	}
+	out, in := w.Shape[0], w.Shape[1]
+	if x.Shape.Rank != 2 || x.Shape.Layout != device.Plain {
+		fail(layer, "linear", "input of shape %s, want rows x %d: flatten it first", x.Shape, in)
+	}
+	if x.Shape.Dims[1] != in {
+		fail(layer, "linear", "input of shape %s has %d columns, the weight of shape %s takes %d",
+			x.Shape, x.Shape.Dims[1], w.shape(), in)
+	}
+	op := Record[linearOp](t)
+	op.x, op.w = x, w.Use(t)
+	op.d = device.MatMul{M: x.Shape.Dims[0], N: out, K: in, TransB: true}
+	var bias device.Buf
+	if b != nil {
+		op.b = b.Use(t)
+		bias = op.b.Value
+	}
+	op.y = t.Output(Plain(op.d.M, out), x, op.w, op.b)
+	t.kernels.MatMul(op.d, op.y.Value, x.Value, op.w.Value, bias)
+	return op.y
+}
+
+// BackwardInput computes dx = dy w.
+func (op *linearOp) BackwardInput(t *Tape) {
+	dy, ok := t.OutGrad(op.y)
+	if !ok || !op.x.NeedsGrad() {
+		return
+	}
+	dx, accumulate := t.GradOf(op.x)
+	t.kernels.MatMul(device.MatMul{M: op.d.M, N: op.d.K, K: op.d.N, Accumulate: accumulate}, dx, dy, op.w.Value, device.Buf{})
+}
+
+// BackwardWeight computes db, the sum of dy's rows, and dw = dy^T x.
+func (op *linearOp) BackwardWeight(t *Tape) {
+	dy, ok := t.OutGrad(op.y)
+	if !ok {
+		return
+	}
+	if op.b.NeedsGrad() {
+		db, accumulate := t.GradOf(op.b)
+		t.kernels.SumRows(db, dy, op.d.M, op.d.N, accumulate)
+		t.Deliver(op.b)
+	}
+	if op.w.NeedsGrad() {
+		dw, accumulate := t.GradOf(op.w)
+		d := device.MatMul{M: op.d.N, N: op.d.K, K: op.d.M, TransA: true, Accumulate: accumulate}
+		t.kernels.MatMul(d, dw, dy, op.x.Value, device.Buf{})
+		t.Deliver(op.w)
+	}
+}
