@@ -71,6 +71,7 @@ type GradFusion struct {
 
 	step    int // completed steps
 	noSync  bool
+	votes   uint32
 	phase   phase
 	leaves  leaves
 	outcome Outcome
