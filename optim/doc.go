@@ -2,4 +2,10 @@
 // one pass, learning-rate schedules, parameter groups and the norm that
 // clipping needs. It knows nothing of ranks: package parallel hands it summed
 // gradients.
+//
+// The caller makes an Optimizer with New, hands the segments that this rank
+// owns to Init, and calls Update once a step with the rate that a Schedule
+// gives. An element's new value depends on that element alone, so cutting a
+// parameter into segments, on one rank or over several, changes no bit; Norm
+// sums in one canonical tree, so neither does clipping.
 package optim

@@ -1,0 +1,34 @@
+package optim
+
+import "github.com/gradfusion/gradfusion/device"
+
+// adam is Adam (Kingma, Ba 2015), bias-corrected, as PyTorch has it; decoupled
+// makes it AdamW (Loshchilov, Hutter 2019), whose decay acts on the weights and
+// does not pass through the moments.
+type adam struct {
+	store
+	config    Config
+	decoupled bool
+}
+
+func (o *adam) Init(dev device.Device, segments []Segment) (err error) {
+	o.store, err = newStore(dev, segments, o.config, "mean", "variance")
+	return err
+}
+
+func (o *adam) Update(step int, segments []Segment, lr, scale float32) {
+	o.mustHold(segments)
+	u := device.Update{
+		Step:      step,
+		Scale:     scale,
+		Beta1:     o.config.Beta1,
+		Beta2:     o.config.Beta2,
+		Epsilon:   o.config.Epsilon,
+		Decoupled: o.decoupled,
+	}
+	for i := range segments {
+		u.LR = lr * o.groups[i].LRFactor
+		u.WeightDecay = o.groups[i].WeightDecay
+		o.kernels.Adam(u, segments[i].Value(), segments[i].Grad, o.tensors[0][i], o.tensors[1][i])
+	}
+}

@@ -1,0 +1,41 @@
+package optim
+
+import "github.com/gradfusion/gradfusion/device"
+
+// sgd is stochastic gradient descent, with or without momentum, as PyTorch has
+// it: g += decay*w; m = momentum*m + (1-dampening)*g, m = g in the first step;
+// w -= lr*m, or lr*(g + momentum*m) for Nesterov (Sutskever et al. 2013).
+type sgd struct {
+	store
+	config   Config
+	nesterov bool
+}
+
+func (o *sgd) Init(dev device.Device, segments []Segment) (err error) {
+	if o.config.Momentum == 0 {
+		o.store, err = newStore(dev, segments, o.config)
+		return err
+	}
+	o.store, err = newStore(dev, segments, o.config, "momentum")
+	return err
+}
+
+func (o *sgd) Update(step int, segments []Segment, lr, scale float32) {
+	o.mustHold(segments)
+	u := device.Update{
+		Step:      step,
+		Scale:     scale,
+		Momentum:  o.config.Momentum,
+		Dampening: o.config.Dampening,
+		Nesterov:  o.nesterov,
+	}
+	for i := range segments {
+		u.LR = lr * o.groups[i].LRFactor
+		u.WeightDecay = o.groups[i].WeightDecay
+		var momentum device.Buf
+		if u.Momentum != 0 {
+			momentum = o.tensors[0][i]
+		}
+		o.kernels.SGD(u, segments[i].Value(), segments[i].Grad, momentum)
+	}
+}
