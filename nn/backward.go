@@ -17,12 +17,12 @@ func (t *Tape) SeedLoss(loss *Var, seed float32) {
 }
 
 // SeedGrad sets the gradient of an output, as a pipeline stage receives it. g
-// is copied.
+// is copied, and dropped when no gradient flows into v.
 func (t *Tape) SeedGrad(v *Var, g device.Buf) {
 	if g.Len != v.Shape.Len() {
 		fail("", "backward", "a gradient of %d elements for shape %s", g.Len, v.Shape)
 	}
-	t.put(v, g)
+	t.pass(v, g)
 }
 
 // put stores or adds g as one contribution to v's gradient.

@@ -97,7 +97,8 @@ func (t *Tape) Begin(p Pass) {
 	}
 	t.Pass, t.count = p, 0
 	t.kept = t.kept[:0]
-	t.lists, t.uses, t.marks = t.lists[:0], t.uses[:0], t.marks[:0]
+	t.lists, t.uses = t.lists[:0], t.uses[:0]
+	t.marks, t.seeds = t.marks[:0], t.seeds[:0]
 }
 
 // Uses returns the parameters in the order in which the pass used them; the

@@ -1,0 +1,5 @@
+// Package nntest checks operations, layers and networks of package nn on any
+// device: gradients against central differences, the two halves of the backward
+// pass against the whole, reuse of a tape, frozen and repeatedly used
+// parameters. To test an operation, describe it as a Case and call Check.
+package nntest
