@@ -37,26 +37,30 @@ type Model struct {
 
 // Optim is the optimizer and its learning rate over time.
 type Optim struct {
-	Name                string     `yaml:"name"`
-	LR                  float64    `yaml:"lr"`
-	Momentum            float64    `yaml:"momentum"`
-	Betas               [2]float64 `yaml:"betas"` // adam, adamw
-	Eps                 float64    `yaml:"eps"`
-	WeightDecay         float64    `yaml:"weight_decay"`
-	DecayNormsAndBiases bool       `yaml:"decay_norms_and_biases"`
-	ClipNorm            float64    `yaml:"clip_norm"` // 0: no clipping
-	Schedule            Schedule   `yaml:"schedule"`
+	Name                string   `yaml:"name"`
+	LR                  float64  `yaml:"lr"`
+	Momentum            float64  `yaml:"momentum"`
+	Dampening           float64  `yaml:"dampening"` // momentum
+	Beta1               float64  `yaml:"beta1"`     // adam, adamw
+	Beta2               float64  `yaml:"beta2"`
+	Epsilon             float64  `yaml:"epsilon"`
+	WeightDecay         float64  `yaml:"weight_decay"`
+	DecayNormsAndBiases bool     `yaml:"decay_norms_and_biases"`
+	ClipNorm            float64  `yaml:"clip_norm"` // 0: no clipping
+	Schedule            Schedule `yaml:"schedule"`
 }
 
 // Schedule is the learning rate's course. In YAML it is a mapping, or a name
-// alone, which leaves the rest as it was.
+// alone, which leaves the rest as it was. A length is a share of the run below
+// 1, and a number of steps otherwise.
 type Schedule struct {
 	Name       string    `yaml:"name"`
-	Warmup     float64   `yaml:"warmup"`     // share of all steps, 0 to 1
-	Gamma      float64   `yaml:"gamma"`      // step, multistep
-	Period     float64   `yaml:"period"`     // step: share of all steps between two drops
-	Milestones []float64 `yaml:"milestones"` // multistep: shares of all steps
-	Final      float64   `yaml:"final"`      // linear, cosine: the last rate as a share of lr
+	Warmup     float64   `yaml:"warmup"`
+	Gamma      float64   `yaml:"gamma"`      // step, multistep: the factor of a drop
+	StepSize   float64   `yaml:"step_size"`  // step: length between drops
+	Milestones []float64 `yaml:"milestones"` // multistep: where the drops are
+	Power      float64   `yaml:"power"`      // polynomial
+	Final      float64   `yaml:"final"`      // linear, cosine, polynomial: the end as a share of lr
 }
 
 // Train says how long and in which pieces.

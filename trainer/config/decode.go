@@ -44,7 +44,7 @@ func (d *decoder) value(key string, node ast.Node, v reflect.Value) error {
 		}
 		return d.mapping(key, n, v)
 	case *ast.SequenceNode:
-		if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
+		if v.Kind() != reflect.Slice {
 			break
 		}
 		return d.list(key, n, v)
@@ -109,12 +109,7 @@ func (d *decoder) list(key string, n *ast.SequenceNode, v reflect.Value) error {
 			return err
 		}
 	}
-	if v.Kind() == reflect.Array {
-		if out.Len() != v.Len() {
-			return d.errorf(n, key, "%s has %d elements; it wants %s", key, out.Len(), wants(v))
-		}
-		reflect.Copy(v, out)
-	} else if v.SetZero(); out.Len() > 0 {
+	if v.SetZero(); out.Len() > 0 {
 		v.Set(out.Convert(v.Type()))
 	}
 	d.mark(key, n)
@@ -189,7 +184,7 @@ func describe(node ast.Node) string {
 // fieldOf returns the field with a key.
 func fieldOf(v reflect.Value, key string) (reflect.Value, bool) {
 	for i := range v.NumField() {
-		if keyOf(v.Type().Field(i)) == key {
+		if key != "" && keyOf(v.Type().Field(i)) == key {
 			return v.Field(i), true
 		}
 	}

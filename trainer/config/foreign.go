@@ -4,8 +4,31 @@ import "strings"
 
 // foreign answers keys of other systems with what to write here, or "".
 func foreign(key string) string {
-	k := strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(key, "-", "_")), "hccl_")
-	for _, row := range []struct{ names, instead string }{
+	key = strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(key, "-", "_")), "hccl_")
+	for _, row := range foreignKeys() {
+		for name := range strings.FieldsSeq(row.names) {
+			if name == key {
+				return row.instead
+			}
+		}
+	}
+	return ""
+}
+
+// foreignNearly is foreign for long keys that are misspelt by a letter.
+func foreignNearly(key string) string {
+	for _, row := range foreignKeys() {
+		for name := range strings.FieldsSeq(row.names) {
+			if len(name) > 7 && distance(name, strings.ToLower(key)) == 1 {
+				return row.instead
+			}
+		}
+	}
+	return ""
+}
+
+func foreignKeys() []struct{ names, instead string } {
+	return []struct{ names, instead string }{
 		{"channels channel channel_num max_channels max_channel_num num_channels", "there are no channels here; several sockets per peer come from collective.sockets_per_peer"},
 		{"rdma_batch batch_size_rdma", "messages are not batched by count here; fusion.threshold_mb joins gradients into larger messages"},
 		{"rdma rdma_enable use_rdma rdma_tc rdma_sl rdma_timeout rdma_retry_cnt", "the CPU backend uses shared memory and TCP; the Ascend backend reads the HCCL_RDMA_ variables of its library"},
@@ -34,12 +57,5 @@ func foreign(key string) string {
 		{"world_size num_processes nprocs processes", "write launch.nproc"},
 		{"log_level logging profiling", "logs go to stderr; observe.log_every and observe.trace say how much is kept"},
 		{"token secret", "the job's secret is the environment variable GRADFUSION_TOKEN and no key"},
-	} {
-		for name := range strings.FieldsSeq(row.names) {
-			if name == k {
-				return row.instead
-			}
-		}
 	}
-	return ""
 }

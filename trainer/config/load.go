@@ -208,7 +208,7 @@ func (c *Config) readIncludes(d *decoder, f file, top *ast.MappingNode, chain []
 			}
 			other, err := f.include(name)
 			if err != nil {
-				return d.errorf(node, "include", "the included file cannot be opened: %v", cause(err))
+				return d.errorf(node, "include", "the included file %s cannot be opened: %v", other.shown, cause(err))
 			}
 			if slices.Contains(chain, other.identity) || len(chain) > mostIncludes {
 				return d.errorf(node, "include", "%s includes itself, directly or through others", other.shown)

@@ -78,6 +78,9 @@ func unknownKey(section, key string, known []string) string {
 	case elsewhere != "":
 		return fmt.Sprintf("%s; did you mean %s?", head, elsewhere)
 	}
+	if instead := foreignNearly(key); instead != "" {
+		return head + ": " + instead
+	}
 	return fmt.Sprintf("%s; known: %s", head, strings.Join(known, ", "))
 }
 

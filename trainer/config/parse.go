@@ -36,7 +36,11 @@ func (d *decoder) parse(text []byte) (root ast.Node, err error) {
 			continue
 		}
 		if root != nil {
-			return nil, d.errorf(document.Body, "", "a second YAML document starts here; a configuration is one")
+			at := document.Body
+			if m, ok := at.(*ast.MappingNode); ok && len(m.Values) > 0 {
+				at = m.Values[0].Key
+			}
+			return nil, d.errorf(at, "", "a second YAML document starts here; a configuration is one")
 		}
 		root = document.Body
 	}

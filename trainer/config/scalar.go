@@ -96,8 +96,6 @@ func wants(v reflect.Value) string {
 		return `an interval such as "20 steps", "1 epoch" or "10m"`
 	case t == reflect.TypeFor[time.Duration]():
 		return "a duration with its unit, such as 60s or 2m"
-	case t == reflect.TypeFor[[2]float64]():
-		return "a list of two numbers such as [0.9, 0.999]"
 	case t == reflect.TypeFor[[]string]():
 		return "a list such as [a, b]"
 	}

@@ -58,7 +58,7 @@ func leafText(v reflect.Value) string {
 		return duration(time.Duration(v.Int()))
 	}
 	switch v.Kind() {
-	case reflect.Slice, reflect.Array:
+	case reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
 			parts[i] = leafText(v.Index(i))

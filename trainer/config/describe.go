@@ -1,0 +1,121 @@
+package config
+
+import "strings"
+
+// Setting is one key with its default as YAML text and what it means.
+type Setting struct{ Key, Default, Meaning string }
+
+// Describe lists every key in the order of the YAML.
+func Describe() []Setting {
+	defaults := Default()
+	var out []Setting
+	for line := range strings.SplitSeq(strings.TrimSpace(meanings), "\n") {
+		key, meaning, _ := strings.Cut(line, "  ")
+		out = append(out, Setting{Key: key, Default: leafText(defaults.lookup(key)), Meaning: strings.TrimSpace(meaning)})
+	}
+	return out
+}
+
+const meanings = `
+model.name  the network: mlp, cnn, resnet20|32|44|56|110 (CIFAR form), resnet18|34|50|101|152 (ImageNet form), gpt
+model.recompute  none, or blocks: forget activations inside a block and compute them again in the backward pass
+model.stem  of resnet18 and larger: "" or imagenet for large images, small for 32 x 32
+model.hidden  of mlp: units of the hidden layers; [] is the model's own choice
+data.name  the data set; "train data list" shows them
+data.path  directory with the set's files; "" is the embedded copy
+data.batch  samples of one optimizer step, over all ranks
+data.augment  none, flip, crop-flip or crop-flip:PIXELS
+data.workers  goroutines per rank that prepare batches
+data.channels  of synthetic: channels of an image; 0 is 3
+data.height  of synthetic: rows of an image; 0 is 32
+data.width  of synthetic: columns of an image; 0 is 32
+data.classes  of synthetic: number of classes; 0 is 10
+data.train_samples  of synthetic: images to train on; 0 is 1024
+data.test_samples  of synthetic: images to evaluate on; 0 is 256
+optim.name  sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, lars, lamb
+optim.lr  the learning rate before the schedule's factor
+optim.momentum  of momentum and nesterov, below 1
+optim.dampening  of momentum
+optim.beta1  of adam and adamw: decay of the first moment
+optim.beta2  of adam and adamw: decay of the second moment
+optim.epsilon  of adam and adamw: added to the denominator
+optim.weight_decay  factor of the decay; adamw decays the weights themselves, the others add to the gradient
+optim.decay_norms_and_biases  let weight decay act on norms and biases too
+optim.clip_norm  largest global norm of the gradients; 0 clips nothing
+optim.schedule.name  constant, step, multistep, linear, cosine, polynomial, onecycle
+optim.schedule.warmup  linear rise at the start: a share of the run below 1, a number of steps otherwise
+optim.schedule.gamma  of step and multistep: the factor of a drop
+optim.schedule.step_size  of step: length between drops, a share of the run or a number of steps
+optim.schedule.milestones  of multistep: where the drops are, shares of the run or numbers of steps
+optim.schedule.power  of polynomial: the exponent
+optim.schedule.final  of linear, cosine and polynomial: the last rate as a share of optim.lr
+train.epochs  passes over the training set
+train.steps  optimizer steps, whatever the epochs; 0 goes by epochs
+train.seed  of weights, order of samples, augmentation and dropout
+train.micro_batch  samples of one forward pass; auto is batch / columns, min(32, batch) under deterministic: world
+train.accumulate  micro-batches of a column per step, another way to write micro_batch; auto follows from it
+train.deterministic  off, or world: equal to the bit for any number of ranks, transport, threshold and threads
+train.eval_every  "20 steps", "1 epoch", "10m" or never
+train.local_sgd  steps between averages of the parameters; 0 sums gradients at every step
+parallel.data  data-parallel columns; auto is what pipeline and tensor leave of the ranks
+parallel.pipeline  stages that the model is cut in
+parallel.tensor  ranks that share each layer
+parallel.schedule  gpipe, 1f1b, interleaved, zb-h1, zb-v, looped-bfs, dualpipe-v, or a CSV file
+parallel.virtual_stages  stages per rank under interleaved schedules
+parallel.cuts  names of the blocks that begin a stage; auto balances time and memory
+parallel.activation_wire  format of activations between stages: f32, f16, bf16
+parallel.shard_optimizer  keep each part of the optimizer's state on one rank only
+parallel.sync_batchnorm  BatchNorm statistics over all columns
+parallel.dry_run  print grid, idle time, memory and bytes per link, and train nothing
+fusion.threshold_mb  gradients are summed in buckets of this size, in 2^20 bytes
+fusion.first_mb  size of the first bucket, smaller so that communication starts early
+fusion.overlap  sum buckets while the backward pass goes on
+fusion.wire.name  format of gradients on the wire: f32, f16, bf16, int8, int4, topk, powersgd
+fusion.wire.rank  of powersgd: rank of the factors
+fusion.wire.start  of powersgd and topk: the first step that is compressed
+fusion.wire_scope  all, or across-hosts: full precision inside a host
+fusion.find_unused  count parameters without a gradient as zero instead of stopping
+fusion.check_every  compare the parameters of all ranks every so many steps; 0 does at the start only
+amp.level  O0 (float32), O1, O2, O3: how much is computed in 16 bits
+amp.type  f16 or bf16
+amp.loss_scale  dynamic, or a fixed factor
+amp.keep_batchnorm_fp32  BatchNorm stays in float32 under O2 and O3
+collective.backend  cpu or ascend
+collective.transport  auto, shm, tcp or inproc (all ranks in one process)
+collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, bruck, direct, pairwise, hierarchical
+collective.timeout  a call that takes longer has failed
+collective.stall  after this long, say which rank is missing from a call
+collective.heartbeat  interval at which ranks show that they live
+collective.retry  attempts to connect, and to repair a broken connection
+collective.sockets_per_peer  TCP connections between two ranks, 1 to 16
+collective.segment  largest piece of a message, such as 256KiB
+collective.buffer_mb  socket buffers, in 2^20 bytes
+collective.interface  network interfaces to use, by name
+collective.ports  ports to listen on, such as 20000..20100
+collective.rank_table  file that places the ranks
+collective.checksum  verify every message with CRC32C
+collective.tls  off, or how connections are encrypted
+collective.faults  faults to inject, for tests
+compute.threads  threads per rank; auto is cores / local ranks
+compute.kernels  auto, naive, portable, avx2, avx512, neon, openblas, onednn, ascend
+compute.conv  auto, direct, winograd2, winograd4
+launch.nproc  worker processes on this host, or a range such as 2..8 for an elastic job
+launch.rendezvous  address at which the ranks meet; auto takes a free port here
+launch.hosts  hosts to start processes on
+launch.placement  how ranks are placed on hosts
+launch.max_restarts  times that a failed job is started again
+launch.bind_cores  bind each process to its own cores
+checkpoint.dir  directory of the checkpoints; "" saves none
+checkpoint.every  "20 steps", "1 epoch", "10m" or never
+checkpoint.keep  newest checkpoints to keep
+checkpoint.keep_best  keep the one with the best evaluation as well
+checkpoint.async  write while training goes on
+checkpoint.fallback  resume from an older checkpoint when the newest is damaged
+observe.run_dir  directory of the run's files; auto makes one, "" leaves nothing
+observe.log_every  steps between log lines
+observe.trace  write trace.json for Perfetto and chrome://tracing
+observe.tensorboard  write TensorBoard event files
+observe.metrics  address to serve Prometheus metrics at
+observe.dashboard  address to serve a live page at
+observe.all_ranks  log on all ranks, not on rank 0 alone
+`

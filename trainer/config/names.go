@@ -1,0 +1,67 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/optim"
+)
+
+// choice is a key whose value is one of a list of names.
+type choice struct {
+	key  string
+	have []string // names this version has
+	all  []string // names of the contract; those beyond have are refused as not there yet
+}
+
+func choices() []choice {
+	words := strings.Fields
+	var sets []string
+	for _, set := range data.Names() {
+		sets = append(sets, set.Name)
+	}
+	schedules := slices.DeleteFunc(optim.ScheduleNames(), func(name string) bool { return name == "onecycle" })
+	models := words("mlp cnn resnet20 resnet32 resnet44 resnet56 resnet110 resnet18 resnet34 resnet50 resnet101 resnet152")
+	wires := words("f32 f16 bf16 int8 int4 topk powersgd")
+	return []choice{
+		{"model.name", models, append(models, "gpt")},
+		{"model.recompute", words("none"), words("none blocks")},
+		{"data.name", sets, sets},
+		{"optim.name", optim.Names(), words("sgd momentum nesterov adam adamw rmsprop adagrad lars lamb")},
+		{"optim.schedule.name", schedules, words("constant step multistep linear cosine polynomial onecycle")},
+		{"train.deterministic", words("off world"), words("off world")},
+		{"parallel.activation_wire", words("f32"), words("f32 f16 bf16")},
+		{"fusion.wire.name", words("f32"), wires},
+		{"fusion.wire_scope", words("all"), words("all across-hosts")},
+		{"amp.level", words("O0"), words("O0 O1 O2 O3")},
+		{"amp.type", words("f16"), words("f16 bf16")},
+		{"collective.backend", words("cpu"), words("cpu ascend")},
+		{"collective.transport", words("auto tcp inproc"), words("auto shm tcp inproc")},
+		{"collective.algorithm", words("auto naive ring"), words("auto naive ring tree double-tree halving-doubling bruck direct pairwise hierarchical")},
+		{"compute.kernels", words("auto naive portable avx2"), words("auto naive portable avx2 avx512 neon openblas onednn ascend")},
+		{"compute.conv", words("auto direct"), words("auto direct winograd2 winograd4")},
+	}
+}
+
+// checkNames finds a name that is not known, or not yet.
+func (c *Config) checkNames() error {
+	for _, choice := range choices() {
+		name := c.lookup(choice.key).String()
+		switch {
+		case slices.Contains(choice.have, name):
+		case slices.Contains(choice.all, name):
+			return c.Errorf(choice.key, "%s: %s is not in this version yet; it has %s", choice.key, name, strings.Join(choice.have, ", "))
+		default:
+			return c.unknownName(choice.key, name, choice.all)
+		}
+	}
+	return nil
+}
+
+func (c *Config) unknownName(key, name string, known []string) error {
+	if near := nearest(name, known); near != "" {
+		return c.Errorf(key, "%s: %s is not known; did you mean %s?", key, quote(name), near)
+	}
+	return c.Errorf(key, "%s: %s is not known; known: %s", key, quote(name), strings.Join(known, ", "))
+}

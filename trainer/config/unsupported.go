@@ -1,0 +1,60 @@
+package config
+
+import "reflect"
+
+// unsupported lists the keys that this version accepts but cannot act upon, so
+// that any value other than the default is refused. Whoever builds the feature
+// deletes its row. Names that are refused are in choices.
+func unsupported() []struct{ key, feature string } {
+	return []struct{ key, feature string }{
+		{"train.local_sgd", "local SGD"},
+		{"parallel.pipeline", "pipeline parallelism"},
+		{"parallel.tensor", "tensor parallelism"},
+		{"parallel.schedule", "pipeline parallelism"},
+		{"parallel.virtual_stages", "pipeline parallelism"},
+		{"parallel.cuts", "pipeline parallelism"},
+		{"parallel.shard_optimizer", "the sharded optimizer"},
+		{"parallel.sync_batchnorm", "BatchNorm over ranks"},
+		{"parallel.dry_run", "the dry run"},
+		{"fusion.check_every", "comparing parameters during training"},
+		{"fusion.find_unused", "the search for unused parameters"},
+		{"amp.loss_scale", "mixed precision"},
+		{"amp.keep_batchnorm_fp32", "mixed precision"},
+		{"collective.stall", "the stall report"},
+		{"collective.heartbeat", "the heartbeat"},
+		{"collective.retry", "repairing broken connections"},
+		{"collective.sockets_per_peer", "more than one socket per peer"},
+		{"collective.segment", "segmenting messages by hand"},
+		{"collective.buffer_mb", "sizing socket buffers"},
+		{"collective.interface", "choosing a network interface"},
+		{"collective.ports", "choosing ports"},
+		{"collective.rank_table", "rank tables"},
+		{"collective.checksum", "checksums of messages"},
+		{"collective.tls", "encrypted connections"},
+		{"collective.faults", "injected faults"},
+		{"launch.hosts", "starting processes on other hosts"},
+		{"launch.placement", "placement of ranks"},
+		{"launch.max_restarts", "restarts"},
+		{"launch.bind_cores", "binding processes to cores"},
+		{"checkpoint.keep_best", "keeping the best checkpoint"},
+		{"checkpoint.fallback", "falling back to an older checkpoint"},
+		{"observe.metrics", "the metrics endpoint"},
+		{"observe.dashboard", "the dashboard"},
+	}
+}
+
+// checkSupported finds a setting that this version would have to ignore.
+func (c *Config) checkSupported() error {
+	usual := Default()
+	for _, row := range unsupported() {
+		v, d := c.lookup(row.key), usual.lookup(row.key)
+		if reflect.DeepEqual(v.Interface(), d.Interface()) {
+			continue
+		}
+		return c.Errorf(row.key, "%s asks for %s, which this version does not have yet; leave it at %s", row.key, row.feature, leafText(d))
+	}
+	if p := c.Launch.NProc; p.Low != p.High {
+		return c.Errorf("launch.nproc", "launch.nproc: %s asks for an elastic job, which this version does not have yet; give one number", p)
+	}
+	return nil
+}
