@@ -16,7 +16,7 @@ func (o *adam) Init(dev device.Device, segments []Segment) (err error) {
 	return err
 }
 
-func (o *adam) Update(step int, segments []Segment, lr, scale float32) {
+func (o *adam) Update(step int, segments []Segment, lr, scale float32) error {
 	o.mustHold(segments)
 	u := device.Update{
 		Step:      step,
@@ -31,4 +31,5 @@ func (o *adam) Update(step int, segments []Segment, lr, scale float32) {
 		u.WeightDecay = o.groups[i].WeightDecay
 		o.kernels.Adam(u, segments[i].Value(), segments[i].Grad, o.tensors[0][i], o.tensors[1][i])
 	}
+	return nil
 }

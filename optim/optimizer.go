@@ -27,8 +27,10 @@ type Optimizer interface {
 	// Update does one step (1 for the first) over the segments given to Init,
 	// in the same order, with this step's gradients; other segments panic.
 	// Gradients are multiplied by scale first, and the learning rate is lr
-	// times the factor of the parameter's group. It allocates nothing.
-	Update(step int, segments []Segment, lr, scale float32)
+	// times the factor of the parameter's group. It allocates nothing, and only
+	// an optimizer from elsewhere, such as interop/gorgonia's, returns an error:
+	// parameters are then undefined.
+	Update(step int, segments []Segment, lr, scale float32) error
 	// State visits every state tensor of every segment, by name such as
 	// "momentum", in a fixed order; the visitor may read or write it. It is how
 	// state is saved, loaded and resharded.

@@ -37,7 +37,7 @@ func trained(t *testing.T, name string, ends ...int) (*nn.Param, Optimizer) {
 		}
 		n, err := norm.Global(segments)
 		require.NoError(t, err)
-		o.Update(step, segments, 0.1, ClipScale(n, 1))
+		require.NoError(t, o.Update(step, segments, 0.1, ClipScale(n, 1)))
 	}
 	return p, o
 }
@@ -82,8 +82,8 @@ func TestStateIsLoadedIntoOtherSegments(t *testing.T) {
 			copy(b.F32(), saved[name][s.Lo:s.Hi])
 			return nil
 		}))
-		from.Update(11, cut(p, grad, 256), 0.1, 1)
-		into.Update(11, segments, 0.1, 1)
+		require.NoError(t, from.Update(11, cut(p, grad, 256), 0.1, 1))
+		require.NoError(t, into.Update(11, segments, 0.1, 1))
 		require.Equal(t, p.Value.F32(), q.Value.F32(), name)
 	}
 }
@@ -116,9 +116,9 @@ func TestBadSegments(t *testing.T) {
 	o, err := New(Config{})
 	require.NoError(t, err)
 	require.NoError(t, o.Init(naive.New(), []Segment{{Param: p, Hi: 1000}}))
-	require.PanicsWithValue(t, "optim: Update with 0 segments, Init had 1", func() { o.Update(1, nil, 1, 1) })
+	require.PanicsWithValue(t, "optim: Update with 0 segments, Init had 1", func() { _ = o.Update(1, nil, 1, 1) })
 	require.PanicsWithValue(t, "optim: segment 0 of Update is w[0:128], Init had w[0:1000]", func() {
-		o.Update(1, []Segment{{Param: p, Hi: 128}}, 1, 1)
+		_ = o.Update(1, []Segment{{Param: p, Hi: 128}}, 1, 1)
 	})
 }
 
@@ -135,7 +135,7 @@ func TestUpdateAllocatesNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(10, func() {
 			step++
 			n, _ := norm.Global(segments)
-			o.Update(step, segments, 0.1, ClipScale(n, 1))
+			_ = o.Update(step, segments, 0.1, ClipScale(n, 1))
 		}), name)
 	}
 }
@@ -152,7 +152,10 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	o.Update(1, segments, 0.5, 1)
+	if err := o.Update(1, segments, 0.5, 1); err != nil {
+		fmt.Println(err)
+		return
+	}
 	fmt.Println(weight.Value.F32())
 	// Output: [0.75 2.25]
 }

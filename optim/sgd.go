@@ -20,7 +20,7 @@ func (o *sgd) Init(dev device.Device, segments []Segment) (err error) {
 	return err
 }
 
-func (o *sgd) Update(step int, segments []Segment, lr, scale float32) {
+func (o *sgd) Update(step int, segments []Segment, lr, scale float32) error {
 	o.mustHold(segments)
 	u := device.Update{
 		Step:      step,
@@ -38,4 +38,5 @@ func (o *sgd) Update(step int, segments []Segment, lr, scale float32) {
 		}
 		o.kernels.SGD(u, segments[i].Value(), segments[i].Grad, momentum)
 	}
+	return nil
 }

@@ -67,7 +67,7 @@ func trajectory(t *testing.T, c Config) [][]float32 {
 		for i := range segments[1].Grad.F32() {
 			segments[1].Grad.F32()[i] = gradientAt(step, i, 2) / 4
 		}
-		o.Update(step, segments, rate(step), 4)
+		require.NoError(t, o.Update(step, segments, rate(step), 4))
 		out = append(out, append(append([]float32{}, a.Value.F32()...), b.Value.F32()...))
 	}
 	return out
