@@ -27,6 +27,9 @@ var kindNames = [...]string{"step", "data", "forward", "backward", "optimizer", 
 
 func (k Kind) String() string { return kindNames[k] }
 
+// Valid reports whether k is one of the kinds above; String panics for others.
+func (k Kind) Valid() bool { return int(k) < len(kindNames) }
+
 // Span is one event: a stretch of time on a lane.
 type Span struct {
 	Kind       Kind
