@@ -10,7 +10,9 @@ import (
 func (c *Config) belongsTo(key string) string {
 	for _, row := range []struct{ keys, choice, chosen, names string }{
 		{"model.stem", "model.name", c.Model.Name, "resnet18 resnet34 resnet50 resnet101 resnet152"},
-		{"model.hidden", "model.name", c.Model.Name, "mlp"},
+		{"model.shortcut model.stages model.base_channels", "model.name", c.Model.Name,
+			"resnet20 resnet32 resnet44 resnet56 resnet110 resnet18 resnet34 resnet50 resnet101 resnet152"},
+		{"model.hidden", "model.name", c.Model.Name, "mlp cnn"},
 		{"data.channels data.height data.width data.classes data.train_samples data.test_samples", "data.name", c.Data.Name, "synthetic"},
 		{"optim.momentum", "optim.name", c.Optim.Name, "momentum nesterov rmsprop lars"},
 		{"optim.dampening", "optim.name", c.Optim.Name, "momentum"},

@@ -27,12 +27,17 @@ type Config struct {
 	positions map[string]Position // where each given key was written
 }
 
-// Model names the network and holds the settings of the models that have any.
+// Model names the network and holds the settings of the models that have any;
+// zero leaves a setting to the model.
 type Model struct {
-	Name      string `yaml:"name"`
-	Recompute string `yaml:"recompute"`
-	Stem      string `yaml:"stem"`   // ResNet-18 and larger
-	Hidden    []int  `yaml:"hidden"` // mlp
+	Name         string  `yaml:"name"`
+	Recompute    string  `yaml:"recompute"`
+	Stem         string  `yaml:"stem"`          // ResNet-18 and larger: imagenet or small
+	Shortcut     string  `yaml:"shortcut"`      // ResNets: A or B
+	Stages       []int   `yaml:"stages"`        // ResNets: residual blocks in each stage
+	BaseChannels int     `yaml:"base_channels"` // ResNets: channels of the first stage
+	Hidden       []int   `yaml:"hidden"`        // mlp, cnn: widths of the hidden layers
+	Dropout      float64 `yaml:"dropout"`
 }
 
 // Optim is the optimizer and its learning rate over time.

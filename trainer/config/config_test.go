@@ -226,3 +226,17 @@ func TestEveryKnownKeyIsItsOwnNearest(t *testing.T) {
 	}
 	require.False(t, slices.Contains(Keys(), ""))
 }
+
+func TestNetworkTakesOnlyItsOwnSettings(t *testing.T) {
+	c := Default()
+	c.Model = Model{Name: "mlp", Stem: "small", Stages: []int{1}, Hidden: []int{3}, Dropout: 0.5}
+	m := c.Network(1, 28, 28, 10)
+	require.Empty(t, m.Stem)
+	require.Nil(t, m.Stages)
+	require.Equal(t, []int{3}, m.Hidden)
+	require.Equal(t, float32(0.5), m.Dropout)
+	c.Model.Name = "resnet18"
+	m = c.Network(1, 28, 28, 10)
+	require.Equal(t, "small", m.Stem)
+	require.Nil(t, m.Hidden)
+}

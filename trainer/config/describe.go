@@ -20,7 +20,11 @@ const meanings = `
 model.name  the network: mlp, cnn, resnet20|32|44|56|110 (CIFAR form), resnet18|34|50|101|152 (ImageNet form), gpt
 model.recompute  none, or blocks: forget activations inside a block and compute them again in the backward pass
 model.stem  of resnet18 and larger: "" or imagenet for large images, small for 32 x 32
-model.hidden  of mlp: units of the hidden layers; [] is the model's own choice
+model.shortcut  of resnets, where the shape changes: "" or B is a 1 x 1 convolution, A subsamples and pads
+model.stages  of resnets: residual blocks in each stage; [] is the model's own
+model.base_channels  of resnets: channels of the first stage; 0 is the model's own
+model.hidden  of mlp and cnn: widths of the hidden layers; [] is the model's own
+model.dropout  probability before the last layer, in mlp after each hidden layer
 data.name  the data set; "train data list" shows them
 data.path  directory with the set's files; "" is the embedded copy
 data.batch  samples of one optimizer step, over all ranks

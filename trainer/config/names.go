@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/optim"
 )
 
@@ -22,10 +23,11 @@ func choices() []choice {
 		sets = append(sets, set.Name)
 	}
 	schedules := slices.DeleteFunc(optim.ScheduleNames(), func(name string) bool { return name == "onecycle" })
-	models := words("mlp cnn resnet20 resnet32 resnet44 resnet56 resnet110 resnet18 resnet34 resnet50 resnet101 resnet152")
 	wires := words("f32 f16 bf16 int8 int4 topk powersgd")
 	return []choice{
-		{"model.name", models, append(models, "gpt")},
+		{"model.name", models.Names(), append(slices.DeleteFunc(models.Names(), func(name string) bool { return name == "gpt" }), "gpt")},
+		{"model.stem", []string{"", "imagenet", "small"}, []string{"", "imagenet", "small"}},
+		{"model.shortcut", []string{"", "A", "B"}, []string{"", "A", "B"}},
 		{"model.recompute", words("none"), words("none blocks")},
 		{"data.name", sets, sets},
 		{"optim.name", optim.Names(), words("sgd momentum nesterov adam adamw rmsprop adagrad lars lamb")},
@@ -60,6 +62,7 @@ func (c *Config) checkNames() error {
 }
 
 func (c *Config) unknownName(key, name string, known []string) error {
+	known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "" })
 	if near := nearest(name, known); near != "" {
 		return c.Errorf(key, "%s: %s is not known; did you mean %s?", key, quote(name), near)
 	}

@@ -15,6 +15,8 @@ func (c *Config) checkRanges() error {
 		high     float64
 		excluded bool // the ends are
 	}{
+		{"model.base_channels", 0, 1 << 20, false},
+		{"model.dropout", -1e-300, 1, true},
 		{"data.batch", 1, most, false},
 		{"data.workers", 1, 256, false},
 		{"optim.lr", 0, 1e6, true},

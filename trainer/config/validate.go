@@ -53,9 +53,14 @@ func (c *Config) checkLists() error {
 	if _, err := data.ParseAugment(c.Data.Augment); err != nil {
 		return c.unknownName("data.augment", c.Data.Augment, []string{"none", "flip", "crop-flip"})
 	}
-	for _, width := range c.Model.Hidden {
-		if width < 1 {
-			return c.Errorf("model.hidden", "model.hidden holds %d; a layer has at least 1 unit", width)
+	for _, n := range c.Model.Hidden {
+		if n < 1 {
+			return c.Errorf("model.hidden", "model.hidden holds %d; a layer has at least 1 unit", n)
+		}
+	}
+	for _, n := range c.Model.Stages {
+		if n < 1 {
+			return c.Errorf("model.stages", "model.stages holds %d; a stage has at least 1 block", n)
 		}
 	}
 	before := 0.0

@@ -1,6 +1,26 @@
 package config
 
-import "github.com/gradfusion/gradfusion/optim"
+import (
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/optim"
+)
+
+// Network returns the model's settings in models' form, for images of a shape.
+// A setting that belongs to another model is left out.
+func (c *Config) Network(channels, height, width, classes int) models.Config {
+	m := c.Model
+	out := models.Config{Name: m.Name, Channels: channels, Height: height, Width: width, Classes: classes, Dropout: float32(m.Dropout)}
+	if c.belongsTo("model.stem") == "" {
+		out.Stem = m.Stem
+	}
+	if c.belongsTo("model.stages") == "" {
+		out.Shortcut, out.Stages, out.BaseChannels = m.Shortcut, m.Stages, m.BaseChannels
+	}
+	if c.belongsTo("model.hidden") == "" {
+		out.Hidden = m.Hidden
+	}
+	return out
+}
 
 // Optimizer returns the settings in optim's form.
 func (o Optim) Optimizer() optim.Config {
