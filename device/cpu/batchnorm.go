@@ -1,0 +1,159 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+type normPass uint8
+
+const (
+	normForward normPass = iota
+	normSums
+	normOutputs
+)
+
+// normTask is one pass of batch normalisation over a Blocked16 tensor.
+type normTask struct {
+	set *kernelSet
+	planes
+	pass       normPass
+	relu       bool
+	accumulate bool
+	numbers    []normNumbers // of each block of channels
+	sums       []planeSums   // [block of channels][piece]
+	// In forward x, residual and y; in backward all but these two's meanings.
+	x, y, residual, dy, dx []float32
+}
+
+func (t *normTask) do(_ *scratch, index int) {
+	t.each(index, func(c, at, lo, hi int) {
+		p := &t.numbers[c]
+		var y, residual []float32
+		if t.relu || t.pass == normForward {
+			y = t.y[lo:hi]
+		}
+		if t.residual != nil {
+			residual = t.residual[lo:hi]
+		}
+		switch t.pass {
+		case normForward:
+			t.set.normForward(y, t.x[lo:hi], residual, p, t.relu)
+		case normSums:
+			t.set.normBackwardSums(&t.sums[c*t.perBlock()+at], t.dy[lo:hi], t.x[lo:hi], y, p)
+		case normOutputs:
+			t.set.normBackwardOutputs(t.dx[lo:hi], residual, t.dy[lo:hi], t.x[lo:hi], y, p, t.accumulate)
+		}
+	})
+}
+
+// start fills in the numbers of every channel; shift may be nil.
+func (t *normTask) start(w *workspace, c int, mean, invstd, scale, shift []float32) {
+	w.norms = grow(w.norms, t.blocks)
+	t.numbers = w.norms
+	clear(t.numbers)
+	for i := range c {
+		p, lane := &t.numbers[i/block], i%block
+		p.mean[lane] = mean[i]
+		p.factor[lane] = scale[i] * invstd[i]
+		if shift != nil {
+			p.shift[lane] = shift[i]
+		}
+	}
+}
+
+func requireNorm(kernel string, d device.BatchNorm, mean, invstd, scale device.Buf) {
+	device.RequireThat(d.Activation <= device.ReLU, kernel, "activation", "is neither Identity nor ReLU")
+	device.Require(kernel, "mean", mean, device.F32, d.C)
+	device.Require(kernel, "invstd", invstd, device.F32, d.C)
+	device.Require(kernel, "scale", scale, device.F32, d.C)
+}
+
+func (k *kernels) BatchNormForward(d device.BatchNorm, y, x, mean, invstd, scale, shift, residual device.Buf) {
+	const name = "BatchNormForward"
+	requireNorm(name, d, mean, invstd, scale)
+	device.Require(name, "y", y, device.F32, d.Len())
+	device.Require(name, "x", x, device.F32, d.Len())
+	device.Require(name, "shift", shift, device.F32, d.C)
+	if !residual.IsZero() {
+		device.Require(name, "residual", residual, device.F32, d.Len())
+	}
+	w := k.take()
+	if d.Layout == device.Plain {
+		w.plain = plainTask{d: d, op: plainForward, y: y, x: x, mean: mean, invstd: invstd, scale: scale, shift: shift, residual: residual}
+		k.runPlain(w)
+		return
+	}
+	t := &w.norm
+	*t = normTask{
+		set: k.set, planes: planesOf(d.N, d.C, d.H, d.W), pass: normForward, relu: d.Activation == device.ReLU,
+		x: x.F32(), y: y.F32(), residual: residual.F32(),
+	}
+	t.start(w, d.C, mean.F32(), invstd.F32(), scale.F32(), shift.F32())
+	k.pool.run(w, t, t.parts())
+	*t = normTask{}
+	k.give(w)
+}
+
+// BatchNormBackward makes two passes: one for the sums that give dscale and
+// dshift, one for dx and dresidual.
+func (k *kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale device.Buf, frozen bool) {
+	const name = "BatchNormBackward"
+	requireNorm(name, d, mean, invstd, scale)
+	device.Require(name, "dx", dx, device.F32, d.Len())
+	device.Require(name, "dy", dy, device.F32, d.Len())
+	device.Require(name, "x", x, device.F32, d.Len())
+	device.Require(name, "dscale", dscale, device.F32, d.C)
+	device.Require(name, "dshift", dshift, device.F32, d.C)
+	if d.Activation == device.ReLU {
+		device.Require(name, "y", y, device.F32, d.Len())
+	}
+	if !dresidual.IsZero() {
+		device.Require(name, "dresidual", dresidual, device.F32, d.Len())
+	}
+	w := k.take()
+	if d.Layout == device.Plain {
+		w.plain = plainTask{
+			d: d, op: plainBackward, dx: dx, residual: dresidual, m1: dscale, m2: dshift, dy: dy, x: x, y: y,
+			mean: mean, invstd: invstd, scale: scale, frozen: frozen,
+		}
+		k.runPlain(w)
+		return
+	}
+	t := &w.norm
+	*t = normTask{
+		set: k.set, planes: planesOf(d.N, d.C, d.H, d.W), pass: normSums, relu: d.Activation == device.ReLU, accumulate: d.Accumulate,
+		dx: dx.F32(), residual: dresidual.F32(), dy: dy.F32(), x: x.F32(), y: y.F32(),
+	}
+	t.start(w, d.C, mean.F32(), invstd.F32(), scale.F32(), nil)
+	const size = int(unsafe.Sizeof(planeSums{})) / 4
+	n := t.blocks * t.perBlock()
+	t.sums = unsafe.Slice((*planeSums)(address(w.sums.floats(n*size), 0)), n)
+	k.pool.run(w, t, t.parts())
+	t.parameters(d, dscale.F32(), dshift.F32(), invstd.F32(), frozen)
+	t.pass = normOutputs
+	k.pool.run(w, t, t.parts())
+	*t = normTask{}
+	k.give(w)
+}
+
+// parameters adds up the sums of all pieces in float64.
+func (t *normTask) parameters(d device.BatchNorm, dscale, dshift, invstd []float32, frozen bool) {
+	count := float64(d.N * d.H * d.W)
+	for c := range d.C {
+		var gradient, product float64
+		lane := c % block
+		for _, s := range t.sums[c/block*t.perBlock():][:t.perBlock()] {
+			gradient += float64(s.gradient[lane])
+			product += float64(s.product[lane])
+		}
+		inverse := float64(invstd[c])
+		dscale[c], dshift[c] = float32(product*inverse), float32(gradient)
+		if !frozen {
+			p := &t.numbers[c/block]
+			p.offset[lane] = float32(gradient / count)
+			p.slope[lane] = float32(product * inverse * inverse / count)
+		}
+	}
+}

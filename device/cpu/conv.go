@@ -1,0 +1,166 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// phase is one tile's worth of a convolution: which pixels it computes, from
+// which taps. A forward convolution is one phase; the gradient of the input of
+// a strided one is a phase for each remainder of the position.
+type phase struct {
+	rows            []row
+	steps           []int64
+	blocks, singles int
+	panelAt         int // where its weights start in a panel, in floats
+}
+
+// convTask runs phases over images: part i is an image and a run of panels
+// (blocks of 16 output channels).
+type convTask struct {
+	set       *kernelSet
+	in, out   []float32
+	weights   []float32 // panels
+	bias      []float32 // whole panels, or nil
+	image     padded    // of in
+	inLen     int       // floats of one image
+	outPlane  int       // floats of one plane of 16 channels of out
+	phases    []phase
+	panels    int
+	panelLen  int
+	groups    int
+	flags     int
+	plainInto int // when out is plain: its channels; else 0
+}
+
+func requireConv(kernel string, d device.Conv, xName string, x device.Buf, yName string, y device.Buf, wName string, w device.Buf) {
+	d.Check(kernel)
+	device.Require(kernel, xName, x, device.F32, d.XLen())
+	device.Require(kernel, yName, y, device.F32, d.YLen())
+	device.Require(kernel, wName, w, device.F32, d.WeightLen())
+}
+
+// xPadded returns how the taps of d see one image of x.
+func xPadded(d device.Conv) padded {
+	planes, pixel := d.C, 1
+	if d.XLayout == device.Blocked16 {
+		planes, pixel = device.Blocks(d.C), block
+	}
+	reachH, reachW := (d.OutH()-1)*d.StrideH+d.R, (d.OutW()-1)*d.StrideW+d.S
+	return around(planes, d.H, d.W, d.PadH, d.PadW, reachH, reachW, pixel)
+}
+
+func (k *kernels) ConvForward(d device.Conv, y, x, weights, bias device.Buf) {
+	requireConv("ConvForward", d, "x", x, "y", y, "w", weights)
+	if !bias.IsZero() {
+		device.Require("ConvForward", "bias", bias, device.F32, d.K)
+	}
+	if d.N == 0 {
+		return
+	}
+	w := k.take()
+	t := &w.conv
+	*t = convTask{
+		set: k.set, in: x.F32(), out: y.F32(), image: xPadded(d),
+		inLen: d.XLen() / d.N, outPlane: d.OutH() * d.OutW() * block, panels: device.Blocks(d.K),
+	}
+	t.forwardPhase(w, d)
+	t.weights = k.packForward(w, d, weights.F32())
+	t.panelLen = len(t.weights) / t.panels
+	if !bias.IsZero() {
+		t.bias = padBias(&w.bias, bias.F32()[:d.K])
+	}
+	k.runConv(w, d.N)
+}
+
+// runConv runs w.conv over n images and gives w back.
+func (k *kernels) runConv(w *workspace, n int) {
+	t := &w.conv
+	t.groups = 1
+	if n < 4*k.pool.threads && k.pool.threads > 1 {
+		t.groups = min(t.panels, (4*k.pool.threads+n-1)/n)
+	}
+	k.pool.run(w, t, n*t.groups)
+	*t = convTask{}
+	k.give(w)
+}
+
+// forwardPhase makes every output pixel a row and every tap a step.
+func (t *convTask) forwardPhase(w *workspace, d device.Conv) {
+	oh, ow := d.OutH(), d.OutW()
+	w.rows = grow(w.rows, oh*ow)
+	for i := range w.rows {
+		w.rows[i] = row{t.image.offset(0, i/ow*d.StrideH, i%ow*d.StrideW), int64(i * block * 4)}
+	}
+	taps := d.R * d.S
+	w.steps = grow(w.steps, t.image.planes*taps)
+	for i := range w.steps {
+		tap := i % taps
+		w.steps[i] = t.image.offset(i/taps, tap/d.S, tap%d.S)
+	}
+	w.phases = grow(w.phases, 1)
+	w.phases[0] = phase{rows: w.rows, steps: w.steps, blocks: len(w.steps)}
+	if d.XLayout == device.Plain {
+		w.phases[0].blocks, w.phases[0].singles = 0, len(w.steps)
+	}
+	t.phases = w.phases
+}
+
+func (t *convTask) do(s *scratch, index int) {
+	n, group := index/t.groups, index%t.groups
+	lo, hi := group*t.panels/t.groups, (group+1)*t.panels/t.groups
+	in := t.in[n*t.inLen:][:t.inLen]
+	if !t.image.bare() {
+		inside := s.image.floats(t.image.planes * t.image.planeLen())
+		t.image.fill(inside, in, t.image.planes)
+		in = inside
+	}
+	for p := lo; p < hi; p++ {
+		out := t.destination(s, n, p)
+		for i := range t.phases {
+			t.runPhase(s, &t.phases[i], p, in, out)
+		}
+		if t.plainInto > 0 {
+			t.unblock(n, p, out)
+		}
+	}
+}
+
+func (t *convTask) runPhase(s *scratch, ph *phase, panel int, in, out []float32) {
+	s.tile = tile{
+		a: address(in, 0), b: address(t.weights, panel*t.panelLen+ph.panelAt), c: address(out, 0),
+		steps: unsafe.Pointer(unsafe.SliceData(ph.steps)), blocks: ph.blocks, singles: ph.singles, flags: t.flags,
+	}
+	if t.plainInto > 0 {
+		s.tile.flags = 0 // out is scratch: unblock adds
+	}
+	if t.bias != nil {
+		s.tile.bias = address(t.bias, panel*tileColumns)
+	}
+	runTile(t.set.tile, &s.tile, ph.rows)
+	s.tile = tile{}
+}
+
+// destination returns the plane that panel p of image n is written to.
+func (t *convTask) destination(s *scratch, n, p int) []float32 {
+	if t.plainInto > 0 {
+		return s.plane.floats(t.outPlane)
+	}
+	return t.out[(n*t.panels+p)*t.outPlane:][:t.outPlane]
+}
+
+// unblock stores or adds a finished plane into the plain image n.
+func (t *convTask) unblock(n, p int, plane []float32) {
+	pixels := t.outPlane / block
+	for c := p * block; c < min((p+1)*block, t.plainInto); c++ {
+		out := t.out[(n*t.plainInto+c)*pixels:][:pixels]
+		for i := range out {
+			v := plane[i*block+c%block]
+			if t.flags&flagAccumulate != 0 {
+				v += out[i]
+			}
+			out[i] = v
+		}
+	}
+}

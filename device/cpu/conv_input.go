@@ -1,0 +1,90 @@
+package cpu
+
+import "github.com/gradfusion/gradfusion/device"
+
+// ConvBackwardInput is a convolution of dy with the weights turned round. With
+// a stride, the pixels of dx fall into StrideH x StrideW phases by the remainder
+// of their padded position; pixel y = phase + stride*q takes the taps r = phase
+// + stride*t from row q-t of dy. No zeros are inserted and none multiplied.
+func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
+	requireConv("ConvBackwardInput", d, "dx", dx, "dy", dy, "w", weights)
+	if d.N == 0 {
+		return
+	}
+	w := k.take()
+	t := &w.conv
+	*t = convTask{
+		set: k.set, in: dy.F32(), out: dx.F32(), image: dyPadded(d),
+		inLen: d.YLen() / d.N, outPlane: d.H * d.W * block, panels: device.Blocks(d.C),
+	}
+	if d.Accumulate {
+		t.flags = flagAccumulate
+	}
+	if d.XLayout == device.Plain {
+		// The plane is scratch; the plain image is added to afterwards.
+		t.plainInto = d.C
+	}
+	taps := t.backwardPhases(w, d)
+	t.weights = k.packBackward(w, d, weights.F32(), taps)
+	t.panelLen = len(t.weights) / t.panels
+	k.runConv(w, d.N)
+}
+
+// dyPadded returns dy with the zeros that the taps of dx's border reach.
+func dyPadded(d device.Conv) padded {
+	top := max(0, (d.R-1)/d.StrideH-d.PadH/d.StrideH)
+	left := max(0, (d.S-1)/d.StrideW-d.PadW/d.StrideW)
+	height := top + (d.H-1+d.PadH)/d.StrideH + 1
+	width := left + (d.W-1+d.PadW)/d.StrideW + 1
+	return around(device.Blocks(d.K), d.OutH(), d.OutW(), top, left, height, width, block)
+}
+
+// backwardPhases fills in t.phases and returns where each tap's weights go.
+func (t *convTask) backwardPhases(w *workspace, d device.Conv) []tap {
+	w.rows = grow(w.rows, d.H*d.W)
+	w.steps = grow(w.steps, t.image.planes*d.R*d.S)
+	w.taps = grow(w.taps, d.R*d.S)
+	w.phases = grow(w.phases, d.StrideH*d.StrideW)
+	rows, steps, panelAt := w.rows, w.steps, 0
+	for i := range w.phases {
+		ph := &w.phases[i]
+		remH, remW := i/d.StrideW, i%d.StrideW
+		n := t.phaseRows(rows, d, remH, remW)
+		high, wide := quotients(d.R, remH, d.StrideH), quotients(d.S, remW, d.StrideW)
+		count := high * wide
+		*ph = phase{rows: rows[:n], steps: steps[:count*t.image.planes], blocks: count * t.image.planes, panelAt: panelAt}
+		for s := range ph.steps {
+			ph.steps[s] = t.image.offset(s/count, 0, 0) - t.image.offset(0, s%count/wide, s%count%wide)
+		}
+		for j := range count {
+			r, s := remH+j/wide*d.StrideH, remW+j%wide*d.StrideW
+			w.taps[r*d.S+s] = tap{panelAt + j*block*block, count * block * block}
+		}
+		rows, steps = rows[n:], steps[len(ph.steps):]
+		panelAt += len(ph.steps) * block * block
+	}
+	t.phases = w.phases
+	return w.taps
+}
+
+// quotients returns how many t >= 0 have rem + stride*t below n.
+func quotients(n, rem, stride int) int { return max(0, (n-rem+stride-1)/stride) }
+
+// phaseRows fills in the pixels of one phase and returns how many there are.
+func (t *convTask) phaseRows(rows []row, d device.Conv, remH, remW int) int {
+	n := 0
+	for y := range d.H {
+		if (y+d.PadH)%d.StrideH != remH {
+			continue
+		}
+		for x := range d.W {
+			if (x+d.PadW)%d.StrideW != remW {
+				continue
+			}
+			qy, qx := (y+d.PadH)/d.StrideH+t.image.top, (x+d.PadW)/d.StrideW+t.image.left
+			rows[n] = row{t.image.offset(0, qy, qx), int64((y*d.W + x) * block * 4)}
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,94 @@
+package cpu
+
+import "github.com/gradfusion/gradfusion/device"
+
+// weightsTask brings weights [K][C][R][S] into panels of 16 outputs of a
+// convolution: part p is panel p.
+type weightsTask struct {
+	set      *kernelSet
+	d        device.Conv
+	dst, src []float32
+	panelLen int
+	backward bool
+	taps     []tap // of the gradient of the input
+}
+
+// tap tells where the weights of one tap lie in a panel of the gradient of the
+// input: at + block of K * stride.
+type tap struct{ at, stride int }
+
+// packForward returns panels [K/16][C/16][tap][16 of C][16 of K], or, for a
+// plain x, [K/16][C][tap][16 of K].
+func (k *kernels) packForward(w *workspace, d device.Conv, weights []float32) []float32 {
+	depth := d.C
+	if d.XLayout == device.Blocked16 {
+		depth = device.Blocks(d.C) * block
+	}
+	t := &w.weights
+	*t = weightsTask{set: k.set, d: d, src: weights, panelLen: depth * d.R * d.S * block}
+	t.dst = w.packed.floats(device.Blocks(d.K) * t.panelLen)
+	return k.runPack(w, device.Blocks(d.K))
+}
+
+// packBackward returns panels [C/16][phase][K/16][tap of the phase][16 of K][16
+// of C].
+func (k *kernels) packBackward(w *workspace, d device.Conv, weights []float32, taps []tap) []float32 {
+	t := &w.weights
+	*t = weightsTask{set: k.set, d: d, src: weights, panelLen: device.Blocks(d.K) * d.R * d.S * block * block, backward: true, taps: taps}
+	t.dst = w.packed.floats(device.Blocks(d.C) * t.panelLen)
+	return k.runPack(w, device.Blocks(d.C))
+}
+
+func (k *kernels) runPack(w *workspace, parts int) []float32 {
+	k.pool.run(w, &w.weights, parts)
+	dst := w.weights.dst
+	w.weights = weightsTask{}
+	return dst
+}
+
+func (t *weightsTask) do(s *scratch, panel int) {
+	dst := t.dst[panel*t.panelLen:][:t.panelLen]
+	if t.backward {
+		t.backwardPanel(s, dst, panel)
+		return
+	}
+	taps := t.d.R * t.d.S
+	depth := t.d.C * taps
+	width := min(block, t.d.K-panel*block)
+	src := t.src[panel*block*depth:]
+	if t.d.XLayout == device.Plain {
+		packTransposed(t.set, dst, src, depth, depth, width)
+		return
+	}
+	lines := s.plane.floats(depth * block) // [C][tap][16 of K]
+	packTransposed(t.set, lines, src, depth, depth, width)
+	for at := 0; at < len(dst); at += taps * block * block {
+		first := at / (taps * block)
+		for c := range block {
+			for i := range taps {
+				line := dst[at+(i*block+c)*block:][:block]
+				if first+c < t.d.C {
+					*(*[block]float32)(line) = [block]float32(lines[((first+c)*taps+i)*block:])
+				} else {
+					clear(line)
+				}
+			}
+		}
+	}
+}
+
+func (t *weightsTask) backwardPanel(s *scratch, dst []float32, panel int) {
+	taps := t.d.R * t.d.S
+	width := min(block, t.d.C-panel*block)
+	lines := s.plane.floats(taps * block) // [tap][16 of C]
+	if t.d.K%block != 0 {
+		clear(dst)
+	}
+	for k := range t.d.K {
+		packTransposed(t.set, lines, t.src[(k*t.d.C+panel*block)*taps:], taps, taps, width)
+		for i, tap := range t.taps {
+			line := dst[tap.at+k/block*tap.stride+k%block*block:]
+			*(*[block]float32)(line) = [block]float32(lines[i*block:])
+		}
+	}
+}

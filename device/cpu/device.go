@@ -1,0 +1,96 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// Config says how to compute. The zero value is one thread and the best kernels
+// that the processor can run.
+type Config struct {
+	// Threads is how many threads compute, the caller's included; 0 means 1.
+	Threads int
+	// Kernels is "avx2", "portable", or "auto" (the default) for the first of
+	// these that the processor has.
+	Kernels string
+}
+
+// Device implements device.Device on the host's processor. Kernels run on the
+// caller's goroutine and on Threads-1 goroutines that the device owns.
+type Device struct {
+	set  *kernelSet
+	pool *pool
+
+	mu   sync.Mutex
+	free []*workspace
+}
+
+// New starts a device. It fails when the processor lacks what c.Kernels needs.
+func New(c Config) (*Device, error) {
+	if c.Threads < 0 {
+		return nil, fmt.Errorf("cpu device: %d threads", c.Threads)
+	}
+	set, err := chooseKernels(c.Kernels)
+	if err != nil {
+		return nil, fmt.Errorf("cpu device: %w", err)
+	}
+	return &Device{set: set, pool: newPool(max(1, c.Threads))}, nil
+}
+
+// Name returns "cpu(avx2)" or "cpu(portable)".
+func (d *Device) Name() string { return "cpu(" + d.set.name + ")" }
+
+// Threads returns how many threads compute.
+func (d *Device) Threads() int { return d.pool.threads }
+
+// Alloc returns zeroed heap memory.
+func (d *Device) Alloc(t device.Type, n int) (device.Buf, error) { return device.HostAlloc(t, n) }
+
+// Sync does nothing: kernels return when they are done.
+func (d *Device) Sync() error { return nil }
+
+// Record returns an event that has happened.
+func (d *Device) Record() device.Event { return done{} }
+
+// After waits for e on the caller's goroutine.
+func (d *Device) After(e device.Event) { _ = e.Wait(context.Background()) }
+
+// Kernels returns the arithmetic. It panics with a *device.ShapeError on
+// arguments that do not fit.
+func (d *Device) Kernels() device.Kernels { return (*kernels)(d) }
+
+// Close ends the goroutines and waits for them. Kernels called later run on
+// their caller alone.
+func (d *Device) Close() error {
+	d.pool.close()
+	return nil
+}
+
+type done struct{}
+
+func (done) Wait(context.Context) error { return nil }
+
+// kernels is the Device seen as device.Kernels. Its methods stand in a file per
+// family.
+type kernels Device
+
+// take returns a workspace that no other call uses; give it back after.
+func (k *kernels) take() *workspace {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n := len(k.free); n > 0 {
+		w := k.free[n-1]
+		k.free = k.free[:n-1]
+		return w
+	}
+	return newWorkspace(k.set)
+}
+
+func (k *kernels) give(w *workspace) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.free = append(k.free, w)
+}

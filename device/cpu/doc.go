@@ -1,0 +1,30 @@
+// Package cpu computes on the host's processor: vector assembly where the
+// processor has AVX2 and FMA, portable Go loops elsewhere.
+//
+// # How it is built
+//
+// One gathering matrix product does all the heavy work (tile.go):
+//
+//	C[i][0..16) = sum over k of A[row(i) + step(k)] * B[k][0..16)
+//
+// where row and step are tables of byte offsets. A matrix product uses the
+// tables of a row-major matrix; a convolution makes row(i) an output pixel and
+// step(k) a filter tap of a zero-padded image, so that nothing is unfolded; the
+// gradient of the weights makes row(i) a tap and step(k) a pixel. B is packed
+// into panels 16 columns wide, which is one line of nChw16c. Around the tile
+// stand vector loops that pass over memory once (vector.go). Both are entries
+// of a kernelSet: a new instruction set fills in that struct and nothing else.
+//
+// # What callers may rely on
+//
+// Results are a pure function of inputs and shapes for one kernel set: threads
+// split outputs, never sums. Element-wise kernels and optimizer steps give the
+// same bits in every kernel set, because they do not fuse multiply and add.
+// A call returns when it is done, and allocates nothing once the device has
+// seen its shape. Kernels may be called from several goroutines; they share the
+// device's threads.
+//
+// The generator of the assembly is the nested module gen; its output is
+// committed. The package leaves out Winograd transforms, prepacked weights and
+// threads bound to cores.
+package cpu

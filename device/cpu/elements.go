@@ -1,0 +1,186 @@
+package cpu
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// elementsPerPart is how many elements a thread takes at once: long enough that
+// sharing costs nothing, short enough for the cache, and a whole number of the
+// blocks of SumSquares.
+const elementsPerPart = 128 * device.NormBlock
+
+type elementOp uint8
+
+const (
+	opFill elementOp = iota
+	opCopy
+	opCast
+	opAdd
+	opScale
+	opReduce
+	opFold
+	opActivate
+	opActivateBackward
+	opDropout
+	opSGD
+	opAdam
+	opSumSquares
+	opAllFinite
+	opErrorBackward
+)
+
+// elementsTask is an element-wise operation over n elements of flat buffers.
+type elementsTask struct {
+	set        *kernelSet
+	op         elementOp
+	n          int
+	dst        device.Buf
+	a, b, c    device.Buf
+	parts      []device.Buf
+	value      float32
+	threshold  uint32
+	seed       uint64
+	reduce     device.ReduceOp
+	activation device.Activation
+	accumulate bool
+	first      bool
+	sgd        sgdNumbers
+	adam       adamNumbers
+	infinite   uint32 // set atomically
+}
+
+// runElements runs t and reports whether it met a number that is not finite.
+func (k *kernels) runElements(t elementsTask) (infinite bool) {
+	w := k.take()
+	t.set = k.set
+	w.elements = t
+	k.pool.run(w, &w.elements, (t.n+elementsPerPart-1)/elementsPerPart)
+	infinite = w.elements.infinite != 0
+	w.elements = elementsTask{} // holds on to no buffer
+	k.give(w)
+	return infinite
+}
+
+func (t *elementsTask) do(s *scratch, index int) {
+	lo := index * elementsPerPart
+	hi := min(lo+elementsPerPart, t.n)
+	switch t.op {
+	case opCopy:
+		copy(t.dst.Slice(lo, hi).Bytes(), t.a.Slice(lo, hi).Bytes())
+	case opCast:
+		cast(t.dst.Slice(lo, hi), t.a.Slice(lo, hi))
+	case opReduce:
+		t.reducePart(lo, hi)
+	case opFold:
+		t.foldPart(s, lo, hi)
+	case opSGD, opAdam:
+		t.update(lo, hi)
+	case opSumSquares:
+		t.squares(lo, hi)
+	default:
+		t.floats(lo, hi)
+	}
+}
+
+// floats does the operations whose operands are all float32.
+func (t *elementsTask) floats(lo, hi int) {
+	a := t.a.F32()[lo:hi]
+	if t.op == opAllFinite {
+		if !finite(a) {
+			atomic.StoreUint32(&t.infinite, 1)
+		}
+		return
+	}
+	dst := t.dst.F32()[lo:hi]
+	switch t.op {
+	case opFill:
+		for i := range dst {
+			dst[i] = t.value
+		}
+	case opAdd:
+		t.set.add(dst, a, t.b.F32()[lo:hi])
+	case opScale:
+		t.set.scale(dst, a, t.value)
+	case opActivate:
+		activate(t.set, t.activation, dst, a)
+	case opActivateBackward:
+		activateBackward(t.set, t.activation, dst, a, t.b.F32()[lo:hi], t.accumulate)
+	case opDropout:
+		for i, v := range a {
+			v *= t.value
+			if device.DropoutBits(t.seed, lo+i) < t.threshold {
+				v = 0
+			}
+			dst[i] = v
+		}
+	case opErrorBackward:
+		b := t.b.F32()[lo:hi]
+		for i, v := range a {
+			dst[i] = t.value * (v - b[i])
+		}
+	}
+}
+
+// finite reports whether no element is NaN or infinite: those and only those
+// leave something when they are subtracted from themselves.
+func finite(x []float32) bool {
+	var a, b, c, d float32
+	for len(x) >= 4 {
+		a += x[0] - x[0]
+		b += x[1] - x[1]
+		c += x[2] - x[2]
+		d += x[3] - x[3]
+		x = x[4:]
+	}
+	for _, v := range x {
+		a += v - v
+	}
+	return a+b+c+d == 0
+}
+
+func activate(set *kernelSet, f device.Activation, y, x []float32) {
+	switch f {
+	case device.ReLU:
+		set.relu(y, x)
+	case device.Tanh:
+		for i, v := range x {
+			y[i] = float32(math.Tanh(float64(v)))
+		}
+	case device.Sigmoid:
+		for i, v := range x {
+			y[i] = float32(1 / (1 + math.Exp(-float64(v))))
+		}
+	default:
+		copy(y, x)
+	}
+}
+
+func activateBackward(set *kernelSet, f device.Activation, dx, dy, y []float32, accumulate bool) {
+	switch {
+	case f == device.ReLU && accumulate:
+		set.reluBackwardAdd(dx, dy, y)
+		return
+	case f == device.ReLU:
+		set.reluBackward(dx, dy, y)
+		return
+	case f == device.Identity && accumulate:
+		set.add(dx, dx, dy)
+		return
+	}
+	for i, g := range dy {
+		v := y[i]
+		switch f {
+		case device.Tanh:
+			g *= 1 - float32(v*v)
+		case device.Sigmoid:
+			g *= float32(v * (1 - v))
+		}
+		if accumulate {
+			g += dx[i]
+		}
+		dx[i] = g
+	}
+}

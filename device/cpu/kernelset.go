@@ -1,0 +1,68 @@
+package cpu
+
+import "fmt"
+
+// kernelSet is what an instruction set has to supply. The vector entries work
+// on slices of equal length; those for channels take whole pixels of 16 floats.
+type kernelSet struct {
+	name string
+	tile func(*tile)
+	// transpose sets dst[k*16+i] = src[i*stride+k] for 16 rows and n columns.
+	transpose func(dst, src []float32, stride, n int)
+
+	add, mul, max, min  func(dst, a, b []float32)
+	scale               func(dst, a []float32, s float32)
+	relu                func(y, x []float32)
+	reluBackward        func(dx, dy, y []float32)
+	reluBackwardAdd     func(dx, dy, y []float32)
+	sgd                 func(w, grad []float32, p *sgdNumbers)
+	sgdMomentum         func(w, grad, momentum []float32, p *sgdNumbers)
+	adam                func(w, grad, m, v []float32, p *adamNumbers)
+	sumSquares          func(out []float64, x []float32) // whole blocks
+	momentsOf           func(out *planeMoments, x []float32)
+	normForward         func(y, x, residual []float32, p *normNumbers, relu bool)
+	normBackwardSums    func(out *planeSums, dy, x, y []float32, p *normNumbers)
+	normBackwardOutputs func(dx, dresidual, dy, x, y []float32, p *normNumbers, accumulate bool)
+}
+
+// chooseKernels returns the set with that name.
+func chooseKernels(name string) (*kernelSet, error) {
+	fast, missing := fastKernels()
+	switch name {
+	case "", "auto":
+		if fast != nil {
+			return fast, nil
+		}
+		return portableKernels(), nil
+	case "portable":
+		return portableKernels(), nil
+	case "avx2":
+		if fast == nil {
+			return nil, fmt.Errorf("kernels %q need %s, which this processor lacks; use auto or portable", name, missing)
+		}
+		return fast, nil
+	}
+	return nil, fmt.Errorf("unknown kernels %q (known: auto, avx2, portable)", name)
+}
+
+func portableKernels() *kernelSet {
+	return &kernelSet{
+		name:      "portable",
+		tile:      portableTile,
+		transpose: portableTranspose,
+
+		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,
+		scale:               portableScale,
+		relu:                portableReLU,
+		reluBackward:        portableReLUBackward,
+		reluBackwardAdd:     portableReLUBackwardAdd,
+		sgd:                 portableSGD,
+		sgdMomentum:         portableSGDMomentum,
+		adam:                portableAdam,
+		sumSquares:          portableSumSquares,
+		momentsOf:           portableMoments,
+		normForward:         portableNormForward,
+		normBackwardSums:    portableNormBackwardSums,
+		normBackwardOutputs: portableNormBackwardOutputs,
+	}
+}

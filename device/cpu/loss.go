@@ -1,0 +1,178 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// softmaxRows is how many rows of logits a part has.
+const softmaxRows = 32
+
+// softmaxTask is cross-entropy over rows.
+type softmaxTask struct {
+	d        device.CrossEntropy
+	backward bool
+	in, out  []float32 // logits and probs, or probs and dlogits
+	labels   []int32
+	losses   []float64 // of each row; forward
+	right    []int32   // rows of each part whose largest logit is the label
+	seed     float32
+}
+
+// check panics with a *device.LabelError before anything is computed.
+func (t *softmaxTask) check() {
+	for i, label := range t.labels {
+		if !t.ignored(label) && (label < 0 || int(label) >= t.d.Classes) {
+			panic(&device.LabelError{Row: i, Label: label, Classes: t.d.Classes})
+		}
+	}
+}
+
+func (t *softmaxTask) ignored(label int32) bool { return t.d.HasIgnore && label == t.d.Ignore }
+
+func (k *kernels) CrossEntropyForward(d device.CrossEntropy, loss, correct, probs, logits, labels device.Buf) {
+	const name = "CrossEntropyForward"
+	device.Require(name, "loss", loss, device.F64, 1)
+	device.Require(name, "correct", correct, device.I32, 1)
+	device.Require(name, "probs", probs, device.F32, d.Rows*d.Classes)
+	device.Require(name, "logits", logits, device.F32, d.Rows*d.Classes)
+	device.Require(name, "labels", labels, device.I32, d.Rows)
+	w := k.take()
+	parts := (d.Rows + softmaxRows - 1) / softmaxRows
+	w.losses, w.right = grow(w.losses, d.Rows), grow(w.right, parts)
+	t := &w.softmax
+	*t = softmaxTask{d: d, in: logits.F32(), out: probs.F32(), labels: labels.I32()[:d.Rows], losses: w.losses, right: w.right}
+	t.check()
+	k.pool.run(w, t, parts)
+	var total float64
+	var right int32
+	for _, v := range t.losses {
+		total += v
+	}
+	for _, v := range t.right {
+		right += v
+	}
+	loss.F64()[0], correct.I32()[0] = total, right
+	*t = softmaxTask{}
+	k.give(w)
+}
+
+func (k *kernels) CrossEntropyBackward(d device.CrossEntropy, dlogits, probs, labels device.Buf, seed float32) {
+	const name = "CrossEntropyBackward"
+	device.Require(name, "dlogits", dlogits, device.F32, d.Rows*d.Classes)
+	device.Require(name, "probs", probs, device.F32, d.Rows*d.Classes)
+	device.Require(name, "labels", labels, device.I32, d.Rows)
+	w := k.take()
+	t := &w.softmax
+	*t = softmaxTask{d: d, backward: true, in: probs.F32(), out: dlogits.F32(), labels: labels.I32()[:d.Rows], seed: seed}
+	t.check()
+	k.pool.run(w, t, (d.Rows+softmaxRows-1)/softmaxRows)
+	*t = softmaxTask{}
+	k.give(w)
+}
+
+func (t *softmaxTask) do(_ *scratch, index int) {
+	var right int32
+	for i := index * softmaxRows; i < min((index+1)*softmaxRows, t.d.Rows); i++ {
+		in, out := t.in[i*t.d.Classes:][:t.d.Classes], t.out[i*t.d.Classes:][:t.d.Classes]
+		if t.backward {
+			t.gradient(out, in, t.labels[i])
+			continue
+		}
+		var best int
+		t.losses[i], best = t.softmax(out, in, t.labels[i])
+		if !t.ignored(t.labels[i]) && best == int(t.labels[i]) {
+			right++
+		}
+	}
+	if !t.backward {
+		t.right[index] = right
+	}
+}
+
+// softmax fills in one row of probabilities and returns its loss and the first
+// of its largest logits.
+func (t *softmaxTask) softmax(probs, logits []float32, label int32) (loss float64, best int) {
+	for j, v := range logits {
+		if v > logits[best] {
+			best = j
+		}
+	}
+	largest := float64(logits[best])
+	var sum, plain float64
+	for j, v := range logits {
+		e := math.Exp(float64(v) - largest)
+		probs[j] = float32(e)
+		sum += e
+		plain += float64(v)
+	}
+	inverse := 1 / sum
+	for j, p := range probs {
+		probs[j] = float32(float64(p) * inverse)
+	}
+	if t.ignored(label) {
+		return 0, best
+	}
+	logSum := largest + math.Log(sum)
+	loss = logSum - float64(logits[label])
+	if t.d.Smoothing != 0 {
+		// The mean over all classes of the negative logarithms.
+		s := float64(t.d.Smoothing)
+		loss = float64((1-s)*loss) + float64(s*(logSum-plain/float64(len(logits))))
+	}
+	return loss, best
+}
+
+func (t *softmaxTask) gradient(dlogits, probs []float32, label int32) {
+	if t.ignored(label) {
+		clear(dlogits)
+		return
+	}
+	even := float32(float64(t.d.Smoothing) / float64(t.d.Classes))
+	for j, p := range probs {
+		dlogits[j] = t.seed * (p - even)
+	}
+	target := float32(float64(t.d.Smoothing)/float64(t.d.Classes) + (1 - float64(t.d.Smoothing)))
+	dlogits[label] = t.seed * (probs[label] - target)
+}
+
+// errorsTask sums squared differences; part i is elementsPerPart elements.
+type errorsTask struct {
+	x, t []float32
+	sums []float64
+}
+
+func (k *kernels) SquaredErrorForward(loss, x, t device.Buf) {
+	device.Require("SquaredErrorForward", "loss", loss, device.F64, 1)
+	requireFloats("SquaredErrorForward", "x", x, "t", t)
+	w := k.take()
+	parts := (x.Len + elementsPerPart - 1) / elementsPerPart
+	w.losses = grow(w.losses, parts)
+	w.errors = errorsTask{x.F32(), t.F32(), w.losses}
+	k.pool.run(w, &w.errors, parts)
+	var total float64
+	for _, v := range w.losses {
+		total += v
+	}
+	loss.F64()[0] = total
+	w.errors = errorsTask{}
+	k.give(w)
+}
+
+func (t *errorsTask) do(_ *scratch, index int) {
+	lo := index * elementsPerPart
+	hi := min(lo+elementsPerPart, len(t.x))
+	var sum float64
+	for i, v := range t.x[lo:hi] {
+		d := float64(v) - float64(t.t[lo+i])
+		sum += float64(d * d)
+	}
+	t.sums[index] = sum
+}
+
+func (k *kernels) SquaredErrorBackward(dx, x, t device.Buf, seed float32) {
+	requireFloats("SquaredErrorBackward", "dx", dx, "x", x)
+	device.RequireSame("SquaredErrorBackward", "t", t, dx)
+	k.runElements(elementsTask{op: opErrorBackward, n: dx.Len, dst: dx, a: x, b: t, value: 2 * seed})
+}

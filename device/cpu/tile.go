@@ -1,0 +1,138 @@
+package cpu
+
+import "unsafe"
+
+// Columns of a tile, and steps that one entry of a step table may stand for.
+const tileColumns = 16
+
+// row tells where a row of a tile starts, in bytes from tile.a and tile.c.
+type row struct{ a, c int64 }
+
+// tile describes the product that all matrix products and convolutions run on:
+//
+//	C[i][j] (+)= sum over k of A[rows[i].a + step(k)] * B[k][j],  0 <= j < 16
+//
+// Each of the first blocks entries of steps stands for 16 consecutive floats of
+// A, each of the next singles entries for one. B is packed: 16 floats for every
+// k. Every element is one chain of sums in the order of k, so that its bits do
+// not depend on its row, on how rows are grouped, or on the mask.
+//
+// The assembly reads the fields at fixed offsets: TestTileOffsets holds them.
+type tile struct {
+	a, b, c unsafe.Pointer
+	rows    unsafe.Pointer // of row
+	steps   unsafe.Pointer // of int64
+	bias    unsafe.Pointer // 16 floats added to every row, or nil
+	mask    unsafe.Pointer // 16 int32, -1 for the columns that C has; with flagMask
+	blocks  int
+	singles int
+	size    int // rows in a full group, at most 6
+	groups  int // row groups
+	small   int // how many of the last groups have size-1 rows
+	flags   int
+}
+
+// The flags of a tile, in the order in which they act.
+const (
+	flagAccumulate = 1 << iota // add what C holds
+	flagReLU                   // after the bias
+	flagMask                   // touch only the columns that mask has
+)
+
+// tileRows is the most rows of a group: 6 x 16 sums fill the twelve vector
+// registers that two columns of B and a broadcast leave free.
+const tileRows = 6
+
+// setRows cuts n rows evenly: 32 becomes 6 6 5 5 5 5, because a group of few
+// rows cannot hide the latency of its sums.
+func (t *tile) setRows(n int) {
+	t.groups = (n + tileRows - 1) / tileRows
+	if t.groups == 0 {
+		return
+	}
+	t.size = (n + t.groups - 1) / t.groups
+	t.small = t.groups*t.size - n
+}
+
+// maxTileWork bounds rows * k of one call: the garbage collector cannot stop
+// assembly, so a call has to end within about 50 microseconds.
+const maxTileWork = 1 << 17
+
+// runTile computes n rows with t, a few at a time. t.a, t.b and so on are set;
+// rows is the table.
+func runTile(f func(*tile), t *tile, rows []row) {
+	k := max(1, t.blocks*tileColumns+t.singles)
+	batch := max(tileRows, maxTileWork/k/tileRows*tileRows)
+	for len(rows) > 0 {
+		n := min(batch, len(rows))
+		t.rows = unsafe.Pointer(unsafe.SliceData(rows))
+		t.setRows(n)
+		f(t)
+		rows = rows[n:]
+	}
+}
+
+// portableTile computes t two rows by four columns at a time.
+func portableTile(t *tile) {
+	n := t.groups*t.size - t.small
+	rows := unsafe.Slice((*row)(t.rows), n)
+	steps := unsafe.Slice((*int64)(t.steps), t.blocks+t.singles)
+	for i := 0; i < n; i += 2 {
+		first, second := rows[i], rows[min(i+1, n-1)]
+		for j := 0; j < tileColumns; j += 4 {
+			sums := t.twoByFour(steps, first.a, second.a, j)
+			t.finish(first.c, j, (*[4]float32)(sums[:4]))
+			if i+1 < n {
+				t.finish(second.c, j, (*[4]float32)(sums[4:]))
+			}
+		}
+	}
+}
+
+// twoByFour returns the sums of columns [j, j+4) of two rows.
+func (t *tile) twoByFour(steps []int64, first, second int64, j int) [8]float32 {
+	var c00, c01, c02, c03, c10, c11, c12, c13 float32
+	b := unsafe.Add(t.b, j*4)
+	for s, step := range steps {
+		count := 1
+		if s < t.blocks {
+			count = tileColumns
+		}
+		x := unsafe.Slice((*float32)(unsafe.Add(t.a, first+step)), count)
+		y := unsafe.Slice((*float32)(unsafe.Add(t.a, second+step)), count)
+		for k, u := range x {
+			v := y[k]
+			w := (*[4]float32)(b)
+			c00 += float32(u * w[0])
+			c01 += float32(u * w[1])
+			c02 += float32(u * w[2])
+			c03 += float32(u * w[3])
+			c10 += float32(v * w[0])
+			c11 += float32(v * w[1])
+			c12 += float32(v * w[2])
+			c13 += float32(v * w[3])
+			b = unsafe.Add(b, tileColumns*4)
+		}
+	}
+	return [8]float32{c00, c01, c02, c03, c10, c11, c12, c13}
+}
+
+// finish stores four sums of the row at byte offset c.
+func (t *tile) finish(c int64, j int, sums *[4]float32) {
+	for i, v := range sums {
+		if t.flags&flagMask != 0 && *(*int32)(unsafe.Add(t.mask, (j+i)*4)) == 0 {
+			continue
+		}
+		at := (*float32)(unsafe.Add(t.c, int(c)+(j+i)*4))
+		if t.flags&flagAccumulate != 0 {
+			v += *at
+		}
+		if t.bias != nil {
+			v += *(*float32)(unsafe.Add(t.bias, (j+i)*4))
+		}
+		if t.flags&flagReLU != 0 && v < 0 {
+			v = 0
+		}
+		*at = v
+	}
+}

@@ -1,0 +1,82 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// memory is scratch that grows to the largest size asked for and stays.
+type memory struct{ buf device.Buf }
+
+// floats returns n float32 of undefined content, aligned to a cache line.
+func (m *memory) floats(n int) []float32 {
+	if m.buf.Len < n {
+		b, err := device.HostAlloc(device.F32, n)
+		if err != nil {
+			panic(err) // sizes come from shapes whose tensors exist
+		}
+		m.buf = b
+	}
+	return m.buf.F32()[:n]
+}
+
+// scratch belongs to one thread.
+type scratch struct {
+	tile  tile
+	image memory // a zero-padded image
+	plane memory // an image in the other layout
+	steps []int64
+}
+
+// workspace is what one kernel call needs beside its arguments: a task of each
+// kind, so that none is allocated, and memory that its threads share.
+type workspace struct {
+	share share
+	own   scratch
+
+	packed memory // weights or the right matrix, in panels
+	left   memory // the left matrix, transposed into panels
+	sums   memory // partial sums
+	bias   memory
+	rows   []row
+	steps  []int64
+	phases []phase
+	taps   []tap
+	norms  []normNumbers
+	losses []float64
+	right  []int32
+
+	elements elementsTask
+	pack     packTask
+	product  productTask
+	conv     convTask
+	weights  weightsTask
+	gradient gradientTask
+	scatter  scatterTask
+	moments  momentsTask
+	norm     normTask
+	plain    plainTask
+	rowSums  rowSumsTask
+	pooling  poolingTask
+	layout   layoutTask
+	softmax  softmaxTask
+	errors   errorsTask
+}
+
+func newWorkspace(set *kernelSet) *workspace {
+	return &workspace{elements: elementsTask{set: set}}
+}
+
+// address returns where element i of s lies.
+func address(s []float32, i int) unsafe.Pointer {
+	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(s)), i*4)
+}
+
+// grow returns s with length n, its content undefined.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
