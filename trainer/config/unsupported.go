@@ -16,8 +16,6 @@ func unsupported() []struct{ key, feature string } {
 		{"parallel.shard_optimizer", "the sharded optimizer"},
 		{"parallel.sync_batchnorm", "BatchNorm over ranks"},
 		{"parallel.dry_run", "the dry run"},
-		{"fusion.check_every", "comparing parameters during training"},
-		{"fusion.find_unused", "the search for unused parameters"},
 		{"amp.loss_scale", "mixed precision"},
 		{"amp.keep_batchnorm_fp32", "mixed precision"},
 		{"collective.stall", "the stall report"},
