@@ -151,7 +151,7 @@ func activationRows() []row {
 	}
 	both := func() nntest.Case {
 		c := on(func(t *nn.Tape, x []*nn.Var) *nn.Var {
-			return t.Add(t.Dropout("a", x[0], 0.5), t.Dropout("b", x[0], 0.5))
+			return t.Add("sum", t.Dropout("a", x[0], 0.5), t.Dropout("b", x[0], 0.5))
 		}, nil, nn.Plain(5, 4))
 		c.Random = true
 		return c
@@ -182,10 +182,10 @@ func shapeRows() []row {
 	type vars = []*nn.Var
 	return []row{
 		{"add", func() nntest.Case {
-			return on(func(t *nn.Tape, x vars) *nn.Var { return t.Add(x[0], x[1]) }, nil, nn.Image(2, 3, 2, 2), nn.Image(2, 3, 2, 2))
+			return on(func(t *nn.Tape, x vars) *nn.Var { return t.Add("sum", x[0], x[1]) }, nil, nn.Image(2, 3, 2, 2), nn.Image(2, 3, 2, 2))
 		}},
 		{"add to itself", func() nntest.Case {
-			return on(func(t *nn.Tape, x vars) *nn.Var { return t.Add(x[0], x[0]) }, nil, nn.Plain(2, 3))
+			return on(func(t *nn.Tape, x vars) *nn.Var { return t.Add("sum", x[0], x[0]) }, nil, nn.Plain(2, 3))
 		}},
 		{"concat of images", func() nntest.Case {
 			return on(func(t *nn.Tape, x vars) *nn.Var { return t.Concat("cat", x...) }, nil,
@@ -202,13 +202,13 @@ func shapeRows() []row {
 		{"reshape", func() nntest.Case {
 			return on(func(t *nn.Tape, x vars) *nn.Var {
 				y := t.Reshape("shape", x[0], 4, 6)
-				return t.Add(t.Activate(device.Tanh, y), t.Reshape("shape", t.Reshape("shape", x[0], 24), 4, 6))
+				return t.Add("sum", t.Activate(device.Tanh, y), t.Reshape("shape", t.Reshape("shape", x[0], 24), 4, 6))
 			}, nil, nn.Image(2, 3, 2, 2))
 		}},
 		{"reorder there and back", func() nntest.Case {
 			return on(func(t *nn.Tape, x vars) *nn.Var {
 				y := t.Reorder("order", x[0], device.Blocked16)
-				return t.Reorder("order", t.Add(y, y), device.Plain)
+				return t.Reorder("order", t.Add("sum", y, y), device.Plain)
 			}, nil, nn.Plain(2, 3, 2, 2))
 		}},
 	}

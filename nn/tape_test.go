@@ -108,7 +108,7 @@ func TestBranchWithoutGradient(t *testing.T) {
 		for _, l := range dead {
 			branch = l.Forward(tape, branch)
 		}
-		branch = tape.Concat("cat", branch, tape.Add(branch, branch))
+		branch = tape.Concat("cat", branch, tape.Add("sum", branch, branch))
 		tape.CrossEntropy(branch, device.FromI32([]int32{0, 1}), nn.CrossEntropyConfig{})
 		tape.MeanSquaredError(branch, device.FromF32(make([]float32, 8)))
 		tape.SeedGrad(y, device.FromF32([]float32{1, 1, 1, 1}))
