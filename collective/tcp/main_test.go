@@ -1,0 +1,92 @@
+package tcp
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/commtest"
+	"github.com/gradfusion/gradfusion/collective/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// join makes a world of n ranks that meet in a store of their own.
+func join(tb testing.TB, n int, change func(*Config)) ([]*Transport, error) {
+	tb.Helper()
+	server, err := store.Listen(context.Background(), "127.0.0.1:0", "secret")
+	require.NoError(tb, err)
+	defer server.Close()
+	ranks := make([]*Transport, n)
+	var all errgroup.Group
+	for rank := range n {
+		all.Go(func() error {
+			client, err := store.Dial(context.Background(), server.Addr().String(), "secret")
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			c := Config{Rank: rank, Size: n, Store: client, Namespace: "test", Token: "secret",
+				Refused: func(remote net.Addr, err error) { tb.Errorf("rank %d refused %v: %v", rank, remote, err) }}
+			if change != nil {
+				change(&c)
+			}
+			ranks[rank], err = Join(context.Background(), c)
+			return err
+		})
+	}
+	err = all.Wait()
+	return ranks, err
+}
+
+// world is join for tests that need it to succeed.
+func world(tb testing.TB, n int) []*Transport {
+	tb.Helper()
+	ranks, err := join(tb, n, nil)
+	require.NoError(tb, err)
+	return ranks
+}
+
+func closeAll(tb testing.TB, ranks []*Transport) {
+	tb.Helper()
+	var all errgroup.Group
+	for _, r := range ranks {
+		all.Go(r.Close)
+	}
+	require.NoError(tb, all.Wait())
+}
+
+func TestConformance(t *testing.T) {
+	commtest.Run(t, func(tb testing.TB, n int) []collective.Transport {
+		ranks := world(tb, n)
+		transports := make([]collective.Transport, n)
+		for i, r := range ranks {
+			transports[i] = r
+		}
+		return transports
+	})
+}
+
+// ends is the error of each of several calls.
+type ends []chan error
+
+// start runs f in a goroutine.
+func (e *ends) start(f func() error) {
+	c := make(chan error, 1)
+	go func() { c <- f() }()
+	*e = append(*e, c)
+}
+
+func pattern(n, seed int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8 + seed)
+	}
+	return b
+}
+

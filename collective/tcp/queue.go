@@ -1,0 +1,134 @@
+package tcp
+
+import "github.com/gradfusion/gradfusion/collective"
+
+// receive is one Recv that waits. All fields but done are guarded by the link's
+// lock until it is finished.
+type receive struct {
+	next   *receive
+	tag    collective.Tag
+	buf    []byte
+	posted bool  // in its tag's queue
+	slot   int   // where the granted message arrives, -1: none
+	giveUp error // why the reader must stop at once
+	ended  bool
+	err    error
+	done   chan struct{} // one element when ended
+}
+
+// send is one Send of an announced message that waits.
+type send struct {
+	next      *send // in the writer's list of jobs
+	tag       collective.Tag
+	buf       []byte
+	id        uint32
+	slot      uint32 // the receiver's
+	sent      int
+	local     bool  // to the own rank
+	announced bool  // not granted yet
+	writing   bool  // the writer is at work on buf
+	giveUp    error // why the writer must stop at once
+	ended     bool
+	err       error
+	done      chan struct{}
+}
+
+// arrival is a message that nobody has asked for yet: an eager one (eager set),
+// an announced one, or one of the own rank (local set).
+type arrival struct {
+	next  *arrival
+	tag   collective.Tag
+	eager *buffer
+	local *send
+	id    uint32
+	size  int
+	head  [collective.HeadSize]byte // of an announced message
+}
+
+// copyHead returns the message's first bytes, for a LengthError.
+func (a *arrival) copyHead() []byte {
+	n := min(a.size, collective.HeadSize)
+	switch {
+	case a.eager != nil:
+		return append([]byte(nil), a.eager.b[:n]...)
+	case a.local != nil:
+		return append([]byte(nil), a.local.buf[:n]...)
+	}
+	return append([]byte(nil), a.head[:n]...)
+}
+
+// queue holds what one tag has on one link: receives that wait for messages, or
+// messages that wait for receives, never both.
+type queue struct {
+	next               *queue // in the free list
+	receives, lastRecv *receive
+	arrivals, lastArr  *arrival
+}
+
+func (q *queue) empty() bool { return q.receives == nil && q.arrivals == nil }
+
+func (q *queue) post(r *receive) {
+	r.posted, r.next = true, nil
+	if q.receives == nil {
+		q.receives = r
+	} else {
+		q.lastRecv.next = r
+	}
+	q.lastRecv = r
+}
+
+func (q *queue) postFirst(r *receive) {
+	r.posted, r.next = true, q.receives
+	if q.receives == nil {
+		q.lastRecv = r
+	}
+	q.receives = r
+}
+
+func (q *queue) removeReceive(r *receive) {
+	var before *receive
+	for at := q.receives; at != nil; before, at = at, at.next {
+		if at != r {
+			continue
+		}
+		if before == nil {
+			q.receives = r.next
+		} else {
+			before.next = r.next
+		}
+		if q.lastRecv == r {
+			q.lastRecv = before
+		}
+		r.posted, r.next = false, nil
+		return
+	}
+}
+
+func (q *queue) arrive(a *arrival) {
+	a.next = nil
+	if q.arrivals == nil {
+		q.arrivals = a
+	} else {
+		q.lastArr.next = a
+	}
+	q.lastArr = a
+}
+
+func (q *queue) removeArrival(a *arrival) {
+	var before *arrival
+	for at := q.arrivals; at != nil; before, at = at, at.next {
+		if at != a {
+			continue
+		}
+		if before == nil {
+			q.arrivals = a.next
+		} else {
+			before.next = a.next
+		}
+		if q.lastArr == a {
+			q.lastArr = before
+		}
+		a.next = nil
+		return
+	}
+}

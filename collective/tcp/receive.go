@@ -1,0 +1,149 @@
+package tcp
+
+import (
+	"context"
+
+	"github.com/gradfusion/gradfusion/collective"
+)
+
+// receiveMessage is Recv on one link.
+func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if l.err != nil {
+		defer l.mu.Unlock()
+		return l.err
+	}
+	q := l.queue(tag)
+	if q.arrivals == nil && l.left != nil {
+		defer l.mu.Unlock()
+		l.dropIfEmpty(tag, q)
+		return l.left
+	}
+	r := l.newReceive(tag, b)
+	if a := q.arrivals; a != nil {
+		q.removeArrival(a)
+		l.match(r, a)
+	} else {
+		q.post(r)
+	}
+	l.dropIfEmpty(tag, q)
+	l.mu.Unlock()
+	l.flush()
+
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		l.mu.Lock()
+		l.giveUpReceive(r, ctx.Err())
+		l.mu.Unlock()
+		<-r.done
+	}
+	err := r.err
+	l.mu.Lock()
+	r.buf, r.err = nil, nil
+	r.next = l.spare.receives
+	l.spare.receives = r
+	l.mu.Unlock()
+	return err
+}
+
+func (l *link) newReceive(tag collective.Tag, b []byte) *receive {
+	r := l.spare.receives
+	if r == nil {
+		r = &receive{done: make(chan struct{}, 1)}
+	} else {
+		l.spare.receives = r.next
+	}
+	*r = receive{tag: tag, buf: b, slot: -1, done: r.done}
+	return r
+}
+
+func (l *link) endReceive(r *receive, err error) {
+	r.ended, r.err = true, err
+	r.done <- struct{}{}
+}
+
+// giveUpReceive ends r with cause, or has the reader do so at once when it is
+// at work on r's buffer. The lock is held.
+func (l *link) giveUpReceive(r *receive, cause error) {
+	switch {
+	case r.ended:
+	case r.posted:
+		q := l.queues[r.tag]
+		q.removeReceive(r)
+		l.dropIfEmpty(r.tag, q)
+		l.endReceive(r, cause)
+	case l.in.current == r:
+		r.giveUp = cause
+		_ = l.conn.SetReadDeadline(past) // a closed socket interrupts as well
+	default:
+		l.slots[r.slot].receive = nil
+		l.endReceive(r, cause)
+	}
+}
+
+// match brings a receive and a message together, neither of which is in a queue
+// any more; a is freed. The lock is held.
+func (l *link) match(r *receive, a *arrival) {
+	fits := a.size == len(r.buf)
+	var err error
+	if !fits {
+		err = &collective.LengthError{Peer: l.peer, Tag: r.tag, Want: len(r.buf), Got: a.size, Head: a.copyHead()}
+	}
+	switch {
+	case a.eager != nil:
+		if fits {
+			copy(r.buf, a.eager.b)
+		}
+		l.transport.pool.put(a.eager)
+		l.consume(a.size)
+		l.endReceive(r, err)
+	case a.local != nil:
+		if fits {
+			copy(r.buf, a.local.buf)
+		}
+		l.endSend(a.local, nil)
+		l.endReceive(r, err)
+	case fits:
+		l.grant(r, a.id, a.size)
+	default:
+		l.push(header{kind: kindDiscard, id: a.id})
+		l.endReceive(r, err)
+	}
+	l.freeArrival(a)
+}
+
+// grant lets the sender of message id stream into r.
+func (l *link) grant(r *receive, id uint32, size int) {
+	free := -1
+	for i := range l.slots {
+		if !l.slots[i].used {
+			free = i
+			break
+		}
+	}
+	if free < 0 {
+		free = len(l.slots)
+		l.slots = append(l.slots, slot{})
+	}
+	r.slot = free
+	l.slots[free] = slot{used: true, receive: r, announced: id, size: size, missing: size}
+	l.push(header{kind: kindGrant, id: id, tag: collective.Tag(free)})
+}
+
+// consume gives the place of an eager message back to its sender, many at once.
+func (l *link) consume(size int) {
+	cost := size + eagerCost
+	if l.conn == nil {
+		l.credit += cost
+		return
+	}
+	l.consumed += cost
+	if l.consumed >= eagerCredit/16 {
+		l.push(header{kind: kindCredit, size: uint64(l.consumed)})
+		l.consumed = 0
+	}
+}

@@ -1,0 +1,186 @@
+package tcp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/collective"
+)
+
+// sendMessage is Send on one link.
+func (l *link) sendMessage(ctx context.Context, tag collective.Tag, b []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(b) <= eagerMax {
+		sent, err := l.sendEager(tag, b)
+		if sent || err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	if err := l.unable(); err != nil {
+		l.mu.Unlock()
+		return err
+	}
+	s, err := l.announce(tag, b)
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	l.flush()
+
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		l.mu.Lock()
+		l.giveUpSend(s, ctx.Err())
+		l.mu.Unlock()
+		l.flush()
+		<-s.done
+	}
+	err = s.err
+	l.mu.Lock()
+	s.buf, s.err = nil, nil
+	s.next = l.spare.sends
+	l.spare.sends = s
+	l.mu.Unlock()
+	return err
+}
+
+// unable is why nothing can be sent to the peer any more.
+func (l *link) unable() error {
+	if l.err != nil {
+		return l.err
+	}
+	return l.left
+}
+
+// sendEager sends b in one frame, unless too much waits at the receiver.
+func (l *link) sendEager(tag collective.Tag, b []byte) (bool, error) {
+	head := headerLen
+	if l.conn == nil {
+		head = 0
+	}
+	f := l.transport.pool.get(head + len(b))
+	if head > 0 {
+		header{kind: kindEager, tag: tag, size: uint64(len(b))}.put(f.b)
+	}
+	copy(f.b[head:], b)
+
+	l.mu.Lock()
+	err := l.unable()
+	if err != nil || l.credit < len(b)+eagerCost {
+		l.mu.Unlock()
+		l.transport.pool.put(f)
+		return false, err
+	}
+	l.credit -= len(b) + eagerCost
+	if l.conn == nil {
+		a := l.newArrival(tag)
+		a.eager, a.size = f, len(b)
+		l.offer(a)
+		l.mu.Unlock()
+		return true, nil
+	}
+	l.out.append(l.transport, f)
+	l.mu.Unlock()
+	l.flush()
+	return true, nil
+}
+
+// announce registers a message that waits for its receiver.
+func (l *link) announce(tag collective.Tag, b []byte) (*send, error) {
+	s := l.spare.sends
+	if s == nil {
+		s = &send{done: make(chan struct{}, 1)}
+	} else {
+		l.spare.sends = s.next
+	}
+	*s = send{tag: tag, buf: b, done: s.done}
+	if l.conn == nil {
+		s.local = true
+		a := l.newArrival(tag)
+		a.local, a.size = s, len(b)
+		l.offer(a)
+		return s, nil
+	}
+	if n := len(l.freeIDs); n > 0 {
+		s.id = l.freeIDs[n-1]
+		l.freeIDs = l.freeIDs[:n-1]
+	} else if len(l.sends) < idMax {
+		s.id = uint32(len(l.sends))
+		l.sends = append(l.sends, nil)
+	} else {
+		return nil, fmt.Errorf("rank %d: %d messages to rank %d wait for their receiver", l.transport.rank, idMax, l.peer)
+	}
+	l.sends[s.id] = s
+	s.announced = true
+	head := b[:min(len(b), collective.HeadSize)]
+	f := l.transport.pool.get(headerLen + len(head))
+	header{kind: kindAnnounce, id: s.id, tag: tag, size: uint64(len(b))}.put(f.b)
+	copy(f.b[headerLen:], head)
+	l.out.append(l.transport, f)
+	return s, nil
+}
+
+// offer gives a message to the first receive that waits for it, or lets it wait.
+func (l *link) offer(a *arrival) {
+	tag := a.tag
+	q := l.queue(tag)
+	if r := q.receives; r != nil {
+		q.removeReceive(r)
+		l.match(r, a)
+	} else {
+		q.arrive(a)
+	}
+	l.dropIfEmpty(tag, q)
+}
+
+func (l *link) endSend(s *send, err error) {
+	s.ended, s.err = true, err
+	s.done <- struct{}{}
+}
+
+// finish ends s, whose id may be used again.
+func (l *link) finish(s *send, err error) {
+	l.freeID(s.id)
+	l.endSend(s, err)
+}
+
+func (l *link) freeID(id uint32) {
+	l.sends[id] = nil
+	l.freeIDs = append(l.freeIDs, id)
+}
+
+// giveUpSend ends s with cause, or has the writer do so at once when it is at
+// work on s's buffer. The lock is held.
+func (l *link) giveUpSend(s *send, cause error) {
+	switch {
+	case s.ended:
+	case s.local:
+		q := l.queues[s.tag]
+		for a := q.arrivals; a != nil; a = a.next {
+			if a.local == s {
+				q.removeArrival(a)
+				l.freeArrival(a)
+				break
+			}
+		}
+		l.dropIfEmpty(s.tag, q)
+		l.endSend(s, cause)
+	case s.announced:
+		// A grant may be under way: the id stays taken until the peer answers.
+		l.sends[s.id] = &l.withdrawn
+		l.push(header{kind: kindWithdraw, id: s.id})
+		l.endSend(s, cause)
+	case l.out.removeJob(s) || l.mute:
+		l.push(header{kind: kindAbort, id: s.slot})
+		l.finish(s, cause)
+	default:
+		s.giveUp = cause
+		if s.writing {
+			_ = l.conn.SetWriteDeadline(past) // a closed socket interrupts as well
+		}
+	}
+}
