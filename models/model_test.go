@@ -124,3 +124,102 @@ func run(t *testing.T, m *models.Model) {
 		names[s.Name] = true
 	}
 }
+
+func TestBadConfigs(t *testing.T) {
+	change := func(name string, f func(*models.Config)) models.Config {
+		c := config(name, 3, 32, 10)
+		f(&c)
+		return c
+	}
+	for want, c := range map[string]models.Config{
+		`unknown model "resnt18"; did you mean resnet18? (known: mlp, cnn, resnet20, resnet32, resnet44, resnet56, resnet110, resnet18, resnet34, resnet50, resnet101, resnet152)`: {Name: "resnt18"},
+		`unknown model "vgg" (known: mlp, cnn, resnet20, resnet32, resnet44, resnet56, resnet110, resnet18, resnet34, resnet50, resnet101, resnet152)`:                             {Name: "vgg"},
+		`no model is named (known: mlp, cnn, resnet20, resnet32, resnet44, resnet56, resnet110, resnet18, resnet34, resnet50, resnet101, resnet152)`:                               {},
+		"model mlp: images of 0 x 0 x 0 (channels, height, width): all must be at least 1":                                                                                         {Name: "mlp"},
+		"model mlp: 0 classes: must be at least 1":                                                                                                     change("mlp", func(c *models.Config) { c.Classes = 0 }),
+		"model mlp: dropout 1 is outside of [0, 1)":                                                                                                    change("mlp", func(c *models.Config) { c.Dropout = 1 }),
+		"model mlp: a hidden layer of 0: must be at least 1":                                                                                           change("mlp", func(c *models.Config) { c.Hidden = []int{8, 0} }),
+		"model mlp: stem, shortcut, stages and base channels are settings of ResNets":                                                                  change("mlp", func(c *models.Config) { c.Stem = "small" }),
+		"model cnn: stem, shortcut, stages and base channels are settings of ResNets":                                                                  change("cnn", func(c *models.Config) { c.Shortcut = "A" }),
+		"model resnet20: hidden widths are a setting of mlp and cnn":                                                                                   change("resnet20", func(c *models.Config) { c.Hidden = []int{8} }),
+		`model resnet20: stem "imagenet": this form has the small one only`:                                                                            change("resnet20", func(c *models.Config) { c.Stem = "imagenet" }),
+		`model resnet18: stem "tiny" is neither imagenet nor small`:                                                                                    change("resnet18", func(c *models.Config) { c.Stem = "tiny" }),
+		`model resnet18: shortcut "C" is neither A nor B`:                                                                                              change("resnet18", func(c *models.Config) { c.Shortcut = "C" }),
+		"model resnet18: -1 base channels and 4 stages: both must be at least 1":                                                                       change("resnet18", func(c *models.Config) { c.BaseChannels = -1 }),
+		"model resnet18: a stage of 0 blocks: must be at least 1":                                                                                      change("resnet18", func(c *models.Config) { c.Stages = []int{1, 0} }),
+		"model resnet20: images of 3 x 32 are too small: this form shrinks them 4 times, so 4 x 4 is the least":                                        change("resnet20", func(c *models.Config) { c.Height = 3 }),
+		"model resnet50: images of 28 x 28 are too small: this form shrinks them 32 times (a quarter of it with stem: small), so 32 x 32 is the least": change("resnet50", func(c *models.Config) { c.Height, c.Width = 28, 28 }),
+		"model cnn: images of 5 x 32 are too small: two 3 x 3 convolutions without padding and a 2 x 2 pool, so 6 x 6 is the least":                    change("cnn", func(c *models.Config) { c.Height = 5 }),
+	} {
+		_, err := models.New(c)
+		require.EqualError(t, err, want)
+	}
+}
+
+// The names are torchvision's.
+func TestNames(t *testing.T) {
+	c := config("resnet50", 3, 32, 10)
+	c.Stages = []int{1, 1}
+	m, err := models.New(c)
+	require.NoError(t, err)
+	var blocks, params, states []string
+	for _, b := range m.Blocks {
+		blocks = append(blocks, b.Name())
+	}
+	for _, p := range m.Params() {
+		params = append(params, p.Name)
+	}
+	for _, s := range nn.States(m.Blocks) {
+		states = append(states, s.Name)
+	}
+	require.Equal(t, []string{"stem", "layer1.0", "layer2.0", "head"}, blocks)
+	require.Subset(t, params, []string{"conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv3.weight",
+		"layer2.0.downsample.0.weight", "layer2.0.downsample.1.bias", "layer2.0.bn2.weight", "fc.weight", "fc.bias"})
+	require.Subset(t, states, []string{"bn1.running_mean", "layer1.0.downsample.1.running_var"})
+	for _, p := range m.Params() {
+		require.Equal(t, len(p.Shape) > 1, p.Decay, "%s: only matrices and kernels decay", p.Name)
+	}
+}
+
+// A model cut between any two blocks computes the bits of the whole.
+func TestCutModelIsTheSame(t *testing.T) {
+	c := small("resnet20", 8)
+	c.Dropout = 0.5
+	m, err := models.New(c)
+	require.NoError(t, err)
+	dev := naive.New()
+	require.NoError(t, nn.Materialize(dev, m.Blocks, 1))
+	in := m.Input(3)
+	x, err := dev.Alloc(device.F32, in.Len())
+	require.NoError(t, err)
+	nn.Init{Kind: nn.Normal, Scale: 1}.Fill(x.F32(), 1, "x")
+	labels := device.FromI32([]int32{0, 2, 1})
+	pass := nn.Pass{Training: true, Seed: 9}
+
+	grads := func(cut int) map[string][]float32 {
+		front, back := nn.NewTape(dev), nn.NewTape(dev)
+		front.Begin(pass)
+		back.Begin(pass)
+		middle := nn.Forward(front, m.Blocks[:cut], front.Input(x, in, false))[0]
+		handed := back.Input(middle.Value, middle.Shape, true)
+		loss := back.CrossEntropy(nn.Forward(back, m.Blocks[cut:], handed)[0], labels, nn.CrossEntropyConfig{})
+		back.SeedLoss(loss, 1)
+		back.Backward()
+		if cut > 0 {
+			front.SeedGrad(middle, handed.Grad())
+			front.Backward()
+		}
+		out := map[string][]float32{}
+		for _, p := range m.Params() {
+			g, written := p.Grad(0)
+			require.True(t, written, p.Name)
+			out[p.Name] = append([]float32(nil), g.F32()...)
+			p.ZeroGrad()
+		}
+		return out
+	}
+	want := grads(0)
+	for cut := 1; cut < len(m.Blocks); cut++ {
+		require.Equal(t, want, grads(cut), "cut before block %d", cut)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/cpu"
 	"github.com/gradfusion/gradfusion/device/naive"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/nn/nntest"
@@ -17,7 +18,17 @@ type row struct {
 }
 
 // devices are what the tests run on.
-func devices() []device.Device { return []device.Device{naive.New()} }
+func devices() []device.Device {
+	all := []device.Device{naive.New()}
+	for _, kernels := range []string{"portable", "auto"} {
+		d, err := cpu.New(cpu.Config{Kernels: kernels})
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
 
 func rows() []row {
 	var all []row

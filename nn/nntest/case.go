@@ -13,7 +13,7 @@ import (
 // each check, so that its layers have no history.
 type Case struct {
 	Layers []nn.Layer // whose parameters and states Apply uses
-	Params []*nn.Param
+	Blocks []nn.Block // likewise
 	Inputs []nn.Shape
 	// Apply computes the function on a tape.
 	Apply func(t *nn.Tape, in []*nn.Var) *nn.Var
@@ -44,28 +44,25 @@ func Spaced(name string, out []float32) {
 	}
 }
 
-// Name makes the case a nn.Block.
-func (c *Case) Name() string { return "case" }
+// model is the case as a block, for its parameters and states.
+type model struct{ Case }
 
-// Forward applies the case.
-func (c *Case) Forward(t *nn.Tape, in []*nn.Var) []*nn.Var { return t.List(c.Apply(t, in)) }
+func (m model) Name() string { return "case" }
 
-// State lists the states of the layers.
-func (c *Case) State() []nn.State {
-	var out []nn.State
-	for _, l := range c.Layers {
-		out = append(out, l.State()...)
+func (m model) Forward(t *nn.Tape, in []*nn.Var) []*nn.Var { return t.List(m.Apply(t, in)) }
+
+func (m model) Params() []*nn.Param {
+	out := nn.Params(m.Blocks)
+	for _, l := range m.Layers {
+		out = append(out, l.Params()...)
 	}
 	return out
 }
 
-// block adapts a Case: its Params is a field.
-type block struct{ *Case }
-
-func (b block) Params() []*nn.Param {
-	out := append([]*nn.Param(nil), b.Case.Params...)
-	for _, l := range b.Layers {
-		out = append(out, l.Params()...)
+func (m model) State() []nn.State {
+	out := nn.States(m.Blocks)
+	for _, l := range m.Layers {
+		out = append(out, l.State()...)
 	}
 	return out
 }
@@ -84,7 +81,7 @@ type run struct {
 func start(tb testing.TB, dev device.Device, c Case) *run {
 	tb.Helper()
 	r := &run{tb: tb, dev: dev, c: c, pass: nn.Pass{Training: true, Seed: 3, Step: 5, Micro: 7}}
-	b := block{&r.c}
+	b := model{c}
 	if err := nn.Materialize(dev, []nn.Block{b}, 1); err != nil {
 		tb.Fatal(err)
 	}

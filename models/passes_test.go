@@ -1,0 +1,83 @@
+package models_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/cpu"
+	"github.com/gradfusion/gradfusion/device/naive"
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/nn/nntest"
+)
+
+func devices(t *testing.T) []device.Device {
+	d, err := cpu.New(cpu.Config{})
+	require.NoError(t, err)
+	return []device.Device{naive.New(), d}
+}
+
+// whole is a model with its loss as a case.
+func whole(t *testing.T, c models.Config) nntest.Case {
+	m, err := models.New(c)
+	require.NoError(t, err)
+	labels := device.FromI32([]int32{0, 2, 1})
+	return nntest.Case{Blocks: m.Blocks, Inputs: []nn.Shape{m.Input(3)}, Random: c.Dropout > 0,
+		Apply: func(t *nn.Tape, in []*nn.Var) *nn.Var {
+			return t.CrossEntropy(nn.Forward(t, m.Blocks, in...)[0], labels, nn.CrossEntropyConfig{})
+		}}
+}
+
+// A whole network: the halves of the backward pass give the bits of the whole,
+// nothing reads memory that was given back, further passes allocate no buffer,
+// and freezing the parameters leaves the input's gradient alone.
+func TestPassesOfWholeModels(t *testing.T) {
+	for _, dev := range devices(t) {
+		for _, name := range []string{"mlp", "cnn", "resnet20", "resnet18", "resnet50"} {
+			for _, c := range variants(small(name, 8)) {
+				nntest.CheckSplit(t, dev, whole(t, c))
+				nntest.CheckReuse(t, dev, whole(t, c))
+				nntest.CheckFrozen(t, dev, whole(t, c))
+			}
+		}
+	}
+}
+
+// A steady step allocates nothing, in either form of the backward pass.
+func TestSteadyPassAllocatesNothing(t *testing.T) {
+	dev, err := cpu.New(cpu.Config{})
+	require.NoError(t, err)
+	for _, name := range []string{"resnet20", "resnet50", "cnn", "mlp"} {
+		c := small(name, 8)
+		c.Dropout = 0.1
+		m, err := models.New(c)
+		require.NoError(t, err)
+		require.NoError(t, nn.Materialize(dev, m.Blocks, 1))
+		x, err := dev.Alloc(device.F32, m.Input(4).Len())
+		require.NoError(t, err)
+		labels := device.FromI32([]int32{0, 2, 1, 0})
+		tape := nn.NewTape(dev)
+		states := nn.States(m.Blocks)
+		step := func() {
+			for _, half := range []bool{false, true} {
+				tape.Begin(nn.Pass{Training: true})
+				out := nn.Forward(tape, m.Blocks, tape.Input(x, m.Input(4), false))
+				loss := tape.CrossEntropy(out[0], labels, nn.CrossEntropyConfig{})
+				tape.SeedLoss(loss, 0.25)
+				if half {
+					tape.BackwardInput()
+					tape.BackwardWeight()
+				} else {
+					tape.Backward()
+				}
+				for _, s := range states {
+					s.Running.Update(nil)
+				}
+			}
+		}
+		step()
+		require.Zero(t, testing.AllocsPerRun(5, step), name)
+	}
+}
