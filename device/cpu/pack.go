@@ -12,6 +12,9 @@ type packTask struct {
 }
 
 func (t *packTask) do(_ *scratch, panel int) {
+	if t.rows == 0 {
+		return // an empty src has no rows to start at
+	}
 	dst := t.dst[panel*t.rows*tileColumns:][:t.rows*tileColumns]
 	first := panel * tileColumns
 	width := min(tileColumns, t.columns-first)

@@ -1,0 +1,67 @@
+package devicetest
+
+import (
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// productBound is for float32 sums in any order against float64: the error of
+// K products grows as the square root of K in units of 6e-8; K is at most a few
+// thousand here.
+const productBound = 2e-6
+
+func matrixExperiments() []experiment {
+	var all []experiment
+	for _, size := range [][3]int{
+		{1, 1, 1}, {1, 16, 16}, {2, 3, 5}, {3, 17, 1}, {4, 15, 33}, {5, 1, 31}, {6, 16, 16}, {7, 33, 17}, {12, 48, 64},
+		{13, 10, 100}, {16, 16, 0}, {97, 31, 48}, {100, 65, 513}, {5, 20, 1040}, {33, 128, 1027}, {1, 200, 785},
+	} {
+		for variant := range 16 {
+			all = append(all, experiment{fmt.Sprintf("matmul %v/%d", size, variant), func(l *lab, k device.Kernels) {
+				for _, whole := range []bool{true, false} {
+					l.whole = whole
+					product(l, k, size, variant)
+				}
+			}})
+		}
+	}
+	for _, size := range [][2]int{{1, 1}, {3, 10}, {64, 65}, {7, 200}, {0, 5}} {
+		all = append(all, experiment{fmt.Sprintf("sum rows %v", size), func(l *lab, k device.Kernels) {
+			for _, whole := range []bool{true, false} {
+				l.whole = whole
+				a := l.floats(size[0] * size[1])
+				for _, accumulate := range []bool{false, true} {
+					out := l.target(size[1], accumulate)
+					k.SumRows(out, a, size[0], size[1], accumulate)
+					l.keep("sums", out, productBound)
+				}
+			}
+		}})
+	}
+	return all
+}
+
+// product varies transposition by the low two bits, then accumulation, then
+// strides; bias and activation change with all of them.
+func product(l *lab, k device.Kernels, size [3]int, variant int) {
+	d := device.MatMul{M: size[0], N: size[1], K: size[2], TransA: variant&1 != 0, TransB: variant&2 != 0, Accumulate: variant&4 != 0}
+	if variant&8 != 0 {
+		lda, ldb, ldc := d.Strides()
+		d.LDA, d.LDB, d.LDC = lda+3, ldb+5, ldc+1
+	}
+	d.Activation = device.Activation(variant / 3 % 4)
+	if l.whole && d.Activation > device.ReLU {
+		d.Activation = device.ReLU
+	}
+	an, bn, cn := d.Lens()
+	a, b := l.floats(an), l.floats(bn)
+	var bias device.Buf
+	if variant%3 != 0 {
+		bias = l.floats(d.N)
+	}
+	// The gaps between rows of c must stay, so all of c is compared.
+	c := l.floats(cn)
+	k.MatMul(d, c, a, b, bias)
+	l.keep("c", c, productBound)
+}

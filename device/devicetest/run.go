@@ -1,0 +1,59 @@
+package devicetest
+
+import (
+	"testing"
+
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/naive"
+)
+
+// experiment is one call, or a few, on inputs that depend on its name only.
+type experiment struct {
+	name string
+	run  func(l *lab, k device.Kernels)
+}
+
+// experiments returns the whole table.
+func experiments() []experiment {
+	var all []experiment
+	for _, part := range [][]experiment{
+		elementExperiments(), reduceExperiments(), updateExperiments(), matrixExperiments(), convExperiments(),
+		normExperiments(), poolExperiments(), layoutExperiments(), lossExperiments(),
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// Run compares the device that open returns with device/naive, and closes it.
+func Run(t *testing.T, open func() device.Device) {
+	t.Helper()
+	d := open()
+	compareAll(t, d, naive.New(), false)
+	t.Run("misuse", func(t *testing.T) { misuse(t, d.Kernels()) })
+	t.Run("memory", func(t *testing.T) { allocations(t, d) })
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Same requires that two devices give the same bits for everything. It leaves
+// them open.
+func Same(t *testing.T, a, b device.Device) {
+	t.Helper()
+	compareAll(t, a, b, true)
+}
+
+func compareAll(t *testing.T, d, reference device.Device, bits bool) {
+	t.Helper()
+	for _, e := range experiments() {
+		got, want := newLab(e.name), newLab(e.name)
+		e.run(got, d.Kernels())
+		e.run(want, reference.Kernels())
+		got.requireGuards(t)
+		got.compare(t, want, bits)
+		if t.Failed() {
+			t.FailNow() // the first difference says most
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package devicetest
+
+import (
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+func updateExperiments() []experiment {
+	var all []experiment
+	for _, n := range lengths() {
+		all = append(all,
+			experiment{fmt.Sprintf("sgd/%d", n), func(l *lab, k device.Kernels) { sgd(l, k, n) }},
+			experiment{fmt.Sprintf("adam/%d", n), func(l *lab, k device.Kernels) { adam(l, k, n) }},
+			experiment{fmt.Sprintf("sum of squares/%d", n), func(l *lab, k device.Kernels) {
+				x := l.floats(n)
+				out := l.buffer(device.F64, (n+device.NormBlock-1)/device.NormBlock)
+				k.SumSquares(out, x)
+				// 128 exact squares added in float64, in another order.
+				l.keep("sums", out, 1e-15)
+			}},
+			experiment{fmt.Sprintf("all finite/%d", n), func(l *lab, k device.Kernels) { allFinite(l, k, n) }},
+		)
+	}
+	return all
+}
+
+func sgd(l *lab, k device.Kernels, n int) {
+	for i, u := range []device.Update{
+		{Step: 3, LR: 0.1, Scale: 1},
+		{Step: 3, LR: 0.1, Scale: 0.5, WeightDecay: 5e-4},
+		{Step: 1, LR: 0.1, Scale: 0.5, WeightDecay: 5e-4, Momentum: 0.9, Dampening: 0.3},
+		{Step: 2, LR: 0.1, Scale: 0.5, WeightDecay: 5e-4, Momentum: 0.9, Dampening: 0.3},
+		{Step: 1, LR: 0.1, Scale: 1, WeightDecay: 5e-4, Momentum: 0.9, Nesterov: true},
+		{Step: 9, LR: 0.1, Scale: 1, WeightDecay: 5e-4, Momentum: 0.9, Nesterov: true},
+	} {
+		w, grad := l.floats(n), l.floats(n)
+		var momentum device.Buf
+		if u.Momentum != 0 {
+			momentum = l.floats(n)
+		}
+		k.SGD(u, w, grad, momentum)
+		l.keep(fmt.Sprintf("weights %d", i), w, 0)
+		if u.Momentum != 0 {
+			l.keep(fmt.Sprintf("momentum %d", i), momentum, 0)
+		}
+	}
+}
+
+func adam(l *lab, k device.Kernels, n int) {
+	for i, u := range []device.Update{
+		{Step: 1, LR: 1e-3, Scale: 1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8},
+		{Step: 7, LR: 1e-3, Scale: 0.25, WeightDecay: 0.01, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8},
+		{Step: 900, LR: 1e-3, Scale: 1, WeightDecay: 0.01, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-6, Decoupled: true},
+	} {
+		w, grad, m, v := l.floats(n), l.floats(n), l.floats(n), l.positive(n)
+		k.Adam(u, w, grad, m, v)
+		l.keep(fmt.Sprintf("weights %d", i), w, 0)
+		l.keep(fmt.Sprintf("m %d", i), m, 0)
+		l.keep(fmt.Sprintf("v %d", i), v, 0)
+	}
+}
+
+func allFinite(l *lab, k device.Kernels, n int) {
+	x := l.floats(n)
+	answers := l.buffer(device.I32, 4)
+	clear(answers.I32())
+	record := func(i int) {
+		if k.AllFinite(x) {
+			answers.I32()[i] = 1
+		}
+	}
+	record(0)
+	odd := l.special(200).F32()
+	if n > 0 {
+		x.F32()[n-1] = odd[0] - odd[1]
+		record(1)
+		x.F32()[n/2] = odd[2] / 0
+		record(2)
+	}
+	l.keep("answers", answers, 0)
+}
