@@ -25,8 +25,8 @@ var floors = [][]string{
 	{"nn", "collective"},
 	{"optim", "amp", "models"},
 	{"parallel", "launch", "checkpoint"},
-	{"trainer", "bench", "diag", "tune", "report", "interop/gorgonia"},
-	{"cmd/train", "configs"},
+	{"trainer", "bench", "diag", "tune", "report", "interop/gorgonia", "configs"},
+	{"cmd/train"},
 }
 
 // floorOf returns the floor and the listed folder of a package of this module.
