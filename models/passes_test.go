@@ -81,3 +81,39 @@ func TestSteadyPassAllocatesNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(5, step), name)
 	}
 }
+
+// Evaluation frees as it goes, keeps nothing that it needs, and repeats to the
+// bit.
+func TestEvaluationFreesAsItGoes(t *testing.T) {
+	for _, dev := range devices(t) {
+		for _, name := range []string{"mlp", "cnn", "resnet20", "resnet50"} {
+			m, err := models.New(small(name, 8))
+			require.NoError(t, err)
+			require.NoError(t, nn.Materialize(dev, m.Blocks, 1))
+			in := m.Input(2)
+			x, err := dev.Alloc(device.F32, in.Len())
+			require.NoError(t, err)
+			nn.Init{Kind: nn.Normal, Scale: 1}.Fill(x.F32(), 1, "x")
+			logits := func(tape *nn.Tape) []float32 {
+				tape.Begin(nn.Pass{})
+				out := nn.Forward(tape, m.Blocks, tape.Input(x, in, false))[0]
+				return append([]float32(nil), out.Value.F32()...)
+			}
+			plain, block := nn.NewTape(dev), nn.NewTape(dev)
+			plain.Begin(nn.Pass{})
+			vars := []*nn.Var{plain.Input(x, in, false)}
+			for _, b := range m.Blocks { // without Forward nothing is freed
+				vars = b.Forward(plain, vars)
+			}
+			nntest.Poison(block)
+			for range 3 {
+				require.Equal(t, vars[0].Value.F32(), logits(block), name)
+			}
+			require.Less(t, block.Arena().Peak(), plain.Arena().Peak(), name)
+			require.Zero(t, testing.AllocsPerRun(3, func() {
+				block.Begin(nn.Pass{})
+				nn.Forward(block, m.Blocks, block.Input(x, in, false))
+			}))
+		}
+	}
+}

@@ -33,12 +33,22 @@ type Layer interface {
 	State() []State
 }
 
-// Forward runs the blocks one after another.
+// Forward runs the blocks one after another. In evaluation it gives back the
+// memory of what the blocks make as it goes: only what Forward returns may be
+// read afterwards.
 func Forward(t *Tape, blocks []Block, in ...*Var) []*Var {
 	x, start := t.List(in...), t.Events.Now()
-	for _, b := range blocks {
+	for i, b := range blocks {
 		t.marks = append(t.marks, mark{b.Name(), t.count})
-		x = b.Forward(t, x)
+		vars, scratch := t.used, len(t.scratch)
+		y := b.Forward(t, x)
+		if i == 0 {
+			x = nil // the caller's
+		}
+		if !t.Pass.Training {
+			t.release(vars, scratch, x, y)
+		}
+		x = y
 		start = t.span(observe.Forward, b.Name(), start)
 	}
 	t.marks = append(t.marks, mark{"loss", t.count})

@@ -206,6 +206,33 @@ func (t *Tape) Seed(name string) uint64 {
 	return Hash(HashString(t.Pass.Seed, name), uint64(t.Pass.Step), uint64(t.Pass.Micro), t.seeds[i].used)
 }
 
+// release takes back what a block made, as Vars and scratch from the given
+// indices on, and what it read, except for what it gives.
+func (t *Tape) release(vars, scratch int, in, out []*Var) {
+	for _, v := range t.vars[vars:t.used] {
+		t.drop(v, out)
+	}
+	for _, v := range in {
+		t.drop(v.root(), out)
+	}
+	for _, s := range t.scratch[scratch:] {
+		t.arena.Put(s.buf)
+	}
+	t.scratch = t.scratch[:scratch]
+}
+
+func (t *Tape) drop(v *Var, out []*Var) {
+	for _, o := range out {
+		if o.root() == v {
+			return
+		}
+	}
+	if v.owned {
+		t.arena.Put(v.Value)
+		v.Value, v.owned = device.Buf{}, false
+	}
+}
+
 func (t *Tape) newVar() *Var {
 	if t.used == len(t.vars) {
 		t.vars = append(t.vars, new(Var))

@@ -1,0 +1,47 @@
+package models_test
+
+import (
+	"testing"
+
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/cpu"
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
+)
+
+// BenchmarkPass is forward and backward of one micro-batch of 64 on one thread.
+func BenchmarkPass(b *testing.B) {
+	for _, c := range []models.Config{config("mlp", 1, 28, 10), config("cnn", 1, 28, 10), config("resnet20", 1, 28, 10)} {
+		b.Run(c.Name, func(b *testing.B) {
+			dev, err := cpu.New(cpu.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			m, err := models.New(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := nn.Materialize(dev, m.Blocks, 1); err != nil {
+				b.Fatal(err)
+			}
+			const batch = 64
+			in := m.Input(batch)
+			x := device.FromF32(make([]float32, in.Len()))
+			nn.Init{Kind: nn.Normal, Scale: 1}.Fill(x.F32(), 1, "x")
+			labels := device.FromI32(make([]int32, batch))
+			tape, states := nn.NewTape(dev), nn.States(m.Blocks)
+			b.ReportAllocs()
+			for b.Loop() {
+				tape.Begin(nn.Pass{Training: true})
+				out := nn.Forward(tape, m.Blocks, tape.Input(x, in, false))[0]
+				tape.SeedLoss(tape.CrossEntropy(out, labels, nn.CrossEntropyConfig{}), 1.0/batch)
+				tape.Backward()
+				for _, s := range states {
+					s.Running.Update(nil)
+				}
+			}
+			b.ReportMetric(float64(batch*b.N)/b.Elapsed().Seconds(), "images/s")
+			b.ReportMetric(float64(tape.Arena().Peak())/(1<<20), "MiB")
+		})
+	}
+}
