@@ -1,7 +1,7 @@
 # Each target is one command; `make help` lists them.
 
 # Packages with goroutines, which the race detector watches.
-concurrent := $(wildcard checkpoint collective data device launch observe parallel trainer)
+concurrent := $(wildcard checkpoint cmd collective data device launch observe parallel trainer)
 # Packages whose tests rewrite their golden files with -update.
 golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/cpu"
 	"github.com/gradfusion/gradfusion/device/naive"
 	"github.com/gradfusion/gradfusion/nn"
 )
@@ -43,4 +44,13 @@ func cut(p *nn.Param, grad device.Buf, ends ...int) []Segment {
 		lo = hi
 	}
 	return out
+}
+
+// devices are the plain loops and what this processor has, on two threads.
+func devices(t *testing.T) []device.Device {
+	t.Helper()
+	fast, err := cpu.New(cpu.Config{Threads: 2})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, fast.Close()) })
+	return []device.Device{naive.New(), fast}
 }

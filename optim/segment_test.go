@@ -17,7 +17,7 @@ const seed = 7
 
 // trained returns a parameter of 1000 elements after ten steps with clipping,
 // held in segments that end at ends, and its optimizer.
-func trained(t *testing.T, name string, ends ...int) (*nn.Param, Optimizer) {
+func trained(t *testing.T, dev device.Device, name string, ends ...int) (*nn.Param, Optimizer) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := param(t, "layer.weight", 1000, true)
@@ -28,8 +28,8 @@ func trained(t *testing.T, name string, ends ...int) (*nn.Param, Optimizer) {
 	segments := cut(p, grad, ends...)
 	o, err := New(Config{Name: name, WeightDecay: 0.01})
 	require.NoError(t, err)
-	require.NoError(t, o.Init(naive.New(), segments))
-	norm, err := NewNorm(naive.New(), segments)
+	require.NoError(t, o.Init(dev, segments))
+	norm, err := NewNorm(dev, segments)
 	require.NoError(t, err)
 	for step := 1; step <= 10; step++ {
 		for i := range grad.F32() {
@@ -43,11 +43,13 @@ func trained(t *testing.T, name string, ends ...int) (*nn.Param, Optimizer) {
 }
 
 func TestCutsChangeNoBit(t *testing.T) {
-	for _, name := range Names() {
-		whole, wholeOptimizer := trained(t, name)
-		parts, partsOptimizer := trained(t, name, 128, 640)
-		require.Equal(t, whole.Value.F32(), parts.Value.F32(), "%s, seed %d", name, seed)
-		require.Equal(t, state(t, wholeOptimizer), state(t, partsOptimizer), "%s, seed %d", name, seed)
+	for _, dev := range devices(t) {
+		for _, name := range Names() {
+			whole, wholeOptimizer := trained(t, dev, name)
+			parts, partsOptimizer := trained(t, dev, name, 128, 640)
+			require.Equal(t, whole.Value.F32(), parts.Value.F32(), "%s, %s, seed %d", dev.Name(), name, seed)
+			require.Equal(t, state(t, wholeOptimizer), state(t, partsOptimizer), "%s, %s, seed %d", dev.Name(), name, seed)
+		}
 	}
 }
 
@@ -66,7 +68,7 @@ func state(t *testing.T, o Optimizer) map[string][]float32 {
 
 func TestStateIsLoadedIntoOtherSegments(t *testing.T) {
 	for _, name := range Names() {
-		p, from := trained(t, name, 256)
+		p, from := trained(t, naive.New(), name, 256)
 		saved := state(t, from)
 		q := param(t, p.Name, 1000, true)
 		copy(q.Value.F32(), p.Value.F32())
@@ -89,7 +91,7 @@ func TestStateIsLoadedIntoOtherSegments(t *testing.T) {
 }
 
 func TestStateNamesWhatFailed(t *testing.T) {
-	_, o := trained(t, "adam", 128)
+	_, o := trained(t, naive.New(), "adam", 128)
 	err := o.State(func(name string, s Segment, b device.Buf) error {
 		if name == "variance" && s.Lo == 128 {
 			return errors.New("disk full")
@@ -125,18 +127,20 @@ func TestBadSegments(t *testing.T) {
 func TestUpdateAllocatesNothing(t *testing.T) {
 	p := param(t, "w", 1000, true)
 	segments := cut(p, device.FromF32(make([]float32, 1000)), 256, 512)
-	for _, name := range Names() {
-		o, err := New(Config{Name: name})
-		require.NoError(t, err)
-		require.NoError(t, o.Init(naive.New(), segments))
-		norm, err := NewNorm(naive.New(), segments)
-		require.NoError(t, err)
-		step := 0
-		require.Zero(t, testing.AllocsPerRun(10, func() {
-			step++
-			n, _ := norm.Global(segments)
-			_ = o.Update(step, segments, 0.1, ClipScale(n, 1))
-		}), name)
+	for _, dev := range devices(t) {
+		for _, name := range Names() {
+			o, err := New(Config{Name: name})
+			require.NoError(t, err)
+			require.NoError(t, o.Init(dev, segments))
+			norm, err := NewNorm(dev, segments)
+			require.NoError(t, err)
+			step := 0
+			require.Zero(t, testing.AllocsPerRun(10, func() {
+				step++
+				n, _ := norm.Global(segments)
+				_ = o.Update(step, segments, 0.1, ClipScale(n, 1))
+			}), "%s, %s", dev.Name(), name)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ var trajectories = []struct {
 }
 
 // trajectory returns the values of both parameters after each step.
-func trajectory(t *testing.T, c Config) [][]float32 {
+func trajectory(t *testing.T, dev device.Device, c Config) [][]float32 {
 	t.Helper()
 	a, b := param(t, "weight", decayed, true), param(t, "bias", other, false)
 	for i := range a.Value.F32() {
@@ -57,7 +57,7 @@ func trajectory(t *testing.T, c Config) [][]float32 {
 	}
 	o, err := New(c)
 	require.NoError(t, err)
-	require.NoError(t, o.Init(naive.New(), segments))
+	require.NoError(t, o.Init(dev, segments))
 	var out [][]float32
 	for step := 1; step <= steps; step++ {
 		// scale 4 takes back the quarter: both are exact.
@@ -77,7 +77,7 @@ func TestTrajectoriesAreGolden(t *testing.T) {
 	var text strings.Builder
 	for _, c := range trajectories {
 		fmt.Fprintln(&text, c.name)
-		for _, values := range trajectory(t, c.config) {
+		for _, values := range trajectory(t, naive.New(), c.config) {
 			for _, v := range values {
 				fmt.Fprintf(&text, " %08x", math.Float32bits(v))
 			}
@@ -98,22 +98,26 @@ func TestTrajectoriesAgreeWithPyTorch(t *testing.T) {
 	var torch map[string][][]float64
 	require.NoError(t, json.Unmarshal(text, &torch))
 	require.Len(t, torch, len(trajectories))
-	for _, c := range trajectories {
-		for s, values := range trajectory(t, c.config) {
-			for i, v := range values {
-				require.InDelta(t, torch[c.name][s][i], v, trajectoryBound, "%s: step %d, element %d", c.name, s+1, i)
-			}
+	for _, dev := range devices(t) {
+		for _, c := range trajectories {
+			near(t, torch[c.name], trajectory(t, dev, c.config), dev.Name()+", "+c.name)
 		}
 	}
 }
 
 func TestTrajectoriesAgreeWithTwin(t *testing.T) {
-	for _, c := range trajectories {
-		want := twinTrajectory(c.config.withDefaults())
-		for s, values := range trajectory(t, c.config) {
-			for i, v := range values {
-				require.InDelta(t, want[s][i], v, trajectoryBound, "%s: step %d, element %d", c.name, s+1, i)
-			}
+	for _, dev := range devices(t) {
+		for _, c := range trajectories {
+			near(t, twinTrajectory(c.config.withDefaults()), trajectory(t, dev, c.config), dev.Name()+", "+c.name)
+		}
+	}
+}
+
+func near(t *testing.T, want [][]float64, got [][]float32, what string) {
+	t.Helper()
+	for s, values := range got {
+		for i, v := range values {
+			require.InDelta(t, want[s][i], v, trajectoryBound, "%s: step %d, element %d", what, s+1, i)
 		}
 	}
 }
