@@ -222,7 +222,7 @@ func TestMomentumOfZeroIsPlainDescent(t *testing.T) {
 func TestEveryKnownKeyIsItsOwnNearest(t *testing.T) {
 	for _, key := range Keys() {
 		last := key[strings.LastIndexByte(key, '.')+1:]
-		require.Equal(t, last, nearest(last, []string{last}))
+		require.Equal(t, last, Nearest(last, []string{last}))
 	}
 	require.False(t, slices.Contains(Keys(), ""))
 }

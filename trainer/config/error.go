@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -95,4 +97,19 @@ func (c *Config) Errorf(key, format string, args ...any) *Error {
 		at.File = c.file
 	}
 	return &Error{Key: key, At: at, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Blame gives an error whose text begins with a key ("data.path: ...") the
+// place where that key was given. Other errors come back as they are.
+func (c *Config) Blame(err error) error {
+	if err == nil || errors.As(err, new(*Error)) {
+		return err
+	}
+	key, _, ok := strings.Cut(err.Error(), ":")
+	if !ok || !slices.Contains(Keys(), key) {
+		return err
+	}
+	out := c.Errorf(key, "%s", err)
+	out.Err = err
+	return out
 }

@@ -146,7 +146,7 @@ func notFound(name string, tried, embedded []string) error {
 	reason := "there is no such configuration; looked for " + strings.Join(tried, " and ")
 	if len(embedded) > 0 {
 		reason += ", and the binary holds " + strings.Join(embedded, ", ")
-		if near := nearest(strings.TrimSuffix(path.Base(name), path.Ext(name))+".yaml", embedded); near != "" {
+		if near := Nearest(strings.TrimSuffix(path.Base(name), path.Ext(name))+".yaml", embedded); near != "" {
 			reason += "; did you mean " + near + "?"
 		}
 	}

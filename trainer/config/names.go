@@ -63,7 +63,7 @@ func (c *Config) checkNames() error {
 
 func (c *Config) unknownName(key, name string, known []string) error {
 	known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "" })
-	if near := nearest(name, known); near != "" {
+	if near := Nearest(name, known); near != "" {
 		return c.Errorf(key, "%s: %s is not known; did you mean %s?", key, quote(name), near)
 	}
 	return c.Errorf(key, "%s: %s is not known; known: %s", key, quote(name), strings.Join(known, ", "))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// nearest returns the name that s was probably meant to be, or "".
-func nearest(s string, names []string) string {
+// Nearest returns the name that s was probably meant to be, or "".
+func Nearest(s string, names []string) string {
 	best, least := "", 1+max(1, len(s)/3)
 	for _, name := range names {
 		d := distance(normal(s), normal(name))
@@ -71,7 +71,7 @@ func unknownKey(section, key string, known []string) string {
 		return head + ": " + instead
 	}
 	elsewhere := sameName(key)
-	near := nearest(key, known)
+	near := Nearest(key, known)
 	switch {
 	case near != "" && (elsewhere == "" || distance(normal(near), normal(key)) <= 1):
 		return fmt.Sprintf("%s; did you mean %s?", head, near)
@@ -91,7 +91,7 @@ func sameName(key string) string {
 		keys = append(keys, full)
 		last = append(last, full[strings.LastIndexByte(full, '.')+1:])
 	}
-	near := nearest(key, last)
+	near := Nearest(key, last)
 	for i := range keys {
 		if near != "" && last[i] == near && distance(normal(near), normal(key)) <= 1 {
 			return keys[i]

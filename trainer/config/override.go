@@ -37,7 +37,7 @@ func (c *Config) setFromEnvironment(environ []string) error {
 		i := slices.Index(names, name)
 		if i < 0 {
 			reason := fmt.Sprintf("the variable %s sets no known key", name)
-			if near := nearest(strings.TrimPrefix(name, variablePrefix), trimAll(names, variablePrefix)); near != "" {
+			if near := Nearest(strings.TrimPrefix(name, variablePrefix), trimAll(names, variablePrefix)); near != "" {
 				reason += "; did you mean " + variablePrefix + near + "?"
 			}
 			return &Error{At: Position{Given: quoteless(assignment)}, Reason: reason}

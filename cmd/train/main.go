@@ -1,0 +1,160 @@
+// Command train trains a network as a configuration file says, on one rank or
+// many. "train help" lists what it does.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/trainer"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+func main() {
+	c := &command{
+		environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr,
+		terminal: isTerminal(os.Stderr), started: time.Now(), train: trainer.Run,
+	}
+	os.Exit(c.run(os.Args[1:]))
+}
+
+// command is one invocation of the program.
+type command struct {
+	environ        []string
+	stdout, stderr io.Writer
+	terminal       bool // stderr is one
+	started        time.Time
+	train          func(context.Context, trainer.Job) (*metrics.Summary, error)
+}
+
+// run returns the exit code. A user never sees a stack trace.
+func (c *command) run(args []string) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			code = c.report(&bug{what: fmt.Sprint(r)})
+		}
+	}()
+	return c.report(c.dispatch(args))
+}
+
+// report shows an error and returns its exit code.
+func (c *command) report(err error) int {
+	if err != nil {
+		io.WriteString(c.stderr, paragraph(err))
+	}
+	return exitCode(err)
+}
+
+func (c *command) dispatch(args []string) error {
+	if len(args) == 0 {
+		return usage("nothing to do: name a configuration, as in \"train -config resnet.yaml\"; \"train help\" lists the rest")
+	}
+	name, rest := args[0], args[1:]
+	switch {
+	case name == "-h" || name == "-help" || name == "--help" || name == "help":
+		return c.help(rest)
+	case strings.HasPrefix(name, "-"):
+		return c.runTraining(args)
+	case name == "run":
+		return c.runTraining(rest)
+	case name == "version" || name == "data":
+		return c.tell(name, rest)
+	}
+	for _, later := range laterCommands() {
+		if name == later.name {
+			return usage("train %s (%s) is not in this version yet", name, later.about)
+		}
+	}
+	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
+		return usage("unknown command %q; to train as this file says, write \"train -config %s\"", name, name)
+	}
+	known := []string{"run", "version", "data", "help"}
+	for _, later := range laterCommands() {
+		known = append(known, later.name)
+	}
+	return usage("unknown command %q%s", name, suggestion(name, known))
+}
+
+// tell prints what needs no configuration.
+func (c *command) tell(name string, args []string) error {
+	switch {
+	case name == "version" && len(args) == 0:
+		fmt.Fprintln(c.stdout, "GradFusion", version())
+		return nil
+	case name == "data" && len(args) == 1 && args[0] == "list":
+		for _, set := range data.Names() {
+			fmt.Fprintf(c.stdout, "%-20s %s\n", set.Name, set.About)
+		}
+		return nil
+	case name == "data":
+		return usage("train data knows one thing: \"train data list\"")
+	}
+	return usage("train version takes no arguments")
+}
+
+// version is what the build knows of its source.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	out := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 && !strings.Contains(out, s.Value[:12]) {
+			out += " " + s.Value[:12]
+		}
+	}
+	return out + " " + info.GoVersion
+}
+
+func (c *command) help(args []string) error {
+	if len(args) == 1 && args[0] == "config" {
+		for _, s := range config.Describe() {
+			fmt.Fprintf(c.stdout, "%s: %s\n    %s\n", s.Key, s.Default, s.Meaning)
+		}
+		return nil
+	}
+	_, err := io.WriteString(c.stdout, helpText)
+	return err
+}
+
+type laterCommand struct{ name, about string }
+
+// laterCommands are part of the command line's contract but not built yet.
+func laterCommands() []laterCommand {
+	return []laterCommand{
+		{"bench", "speed of collectives and scaling"},
+		{"diag", "checks of hosts, links and devices"},
+		{"tune", "choice of communication settings by measurement"},
+		{"report", "a report on a run"},
+		{"plan", "a plan for a topology"},
+		{"ckpt", "work on checkpoints"},
+	}
+}
+
+const helpText = `GradFusion trains neural networks on many ranks.
+
+    train -config FILE [-nproc N] [-set key=value]... [-summary FILE] [-resume]
+    train data list        the data sets
+    train help config      every key of a configuration, its default and meaning
+    train version
+
+FILE is looked up as given, then under configs/, then in the binary.
+
+    -nproc N         start N worker processes on this host, whatever the file
+                     (launch.nproc) or the environment says
+    -set key=value   override a key of the file, as in -set optim.lr=0.05; may
+                     be given again. GRADFUSION_SET_OPTIM_LR=0.05 does the same
+    -summary FILE    write the run's figures to FILE as well
+    -resume          continue from the newest checkpoint in checkpoint.dir
+
+Exit codes: 0 done, 1 training failed, 2 wrong usage or configuration, 3 a peer
+or the network failed, 130 interrupted.
+`

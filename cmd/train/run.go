@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/configs"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/trainer"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// job is one training, as this process sees it.
+type job struct {
+	*command
+	options
+	config *config.Config
+	runDir string          // "": the run leaves nothing
+	stop   <-chan struct{} // closed when the user asks to end
+}
+
+// runTraining loads the configuration and decides how its ranks come to be:
+// this process joins a job that others started, starts worker processes, or
+// runs all ranks itself.
+func (c *command) runTraining(args []string) error {
+	o, err := parseOptions(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return c.help(nil)
+	} else if err != nil {
+		return err
+	}
+	j := &job{command: c, options: o}
+	j.config, err = config.Load(o.config, config.Sources{Embedded: configs.FS, Environ: c.environ, Set: o.set})
+	if err != nil {
+		return err
+	}
+	if o.nproc > 0 {
+		j.config.Launch.NProc = config.Span{Low: o.nproc, High: o.nproc}
+	}
+	if o.resume && j.config.Checkpoint.Dir == "" {
+		return j.config.Errorf("checkpoint.dir", "-resume needs checkpoint.dir, the directory of the checkpoints to continue from; it is not set")
+	}
+	ctx, signals := watchSignals(context.Background())
+	defer signals.close()
+	j.stop = signals.stop
+	err = j.decide(ctx)
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return errInterrupted
+	}
+	return err
+}
+
+// fits checks what depends on the number of ranks, so that a mistake is told
+// once and before anything starts.
+func (j *job) fits(world int) error {
+	columns, err := config.Columns(j.config, world)
+	if err == nil {
+		_, err = config.Batches(j.config, columns)
+	}
+	return err
+}
+
+// result is what rank 0 leaves at the end: the figures as files and, in words,
+// on stdout.
+func (j *job) result(s *metrics.Summary, err error) error {
+	if s == nil || err != nil && !errors.Is(err, trainer.ErrStopped) {
+		return err
+	}
+	files := []string{j.summary}
+	if j.runDir != "" {
+		files = append(files, filepath.Join(j.runDir, "summary.json"))
+	}
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		if failed := s.WriteFile(file); failed != nil {
+			return errors.Join(err, fmt.Errorf("the summary cannot be written: %w", failed))
+		}
+	}
+	fmt.Fprint(j.stdout, describe(s, j.config.Data.Name, j.runDir))
+	return err
+}
+
+// describe is a summary in a few lines.
+func describe(s *metrics.Summary, set, runDir string) string {
+	var b strings.Builder
+	ranks := "1 rank"
+	if s.WorldSize != 1 {
+		ranks = fmt.Sprintf("%d ranks", s.WorldSize)
+	}
+	fmt.Fprintf(&b, "%s on %s: %d steps on %s, %.0f samples/s\n", s.Model, set, s.Steps, ranks, s.SamplesPerSec)
+	if s.EvalAccuracy != nil && s.EvalLoss != nil {
+		fmt.Fprintf(&b, "test accuracy %.4f, test loss %.4f\n", *s.EvalAccuracy, *s.EvalLoss)
+	}
+	if s.LossFirst != nil && s.LossLast != nil {
+		fmt.Fprintf(&b, "loss %.4f at the first step, %.4f at the last\n", *s.LossFirst, *s.LossLast)
+	}
+	if runDir != "" {
+		fmt.Fprintf(&b, "figures in %s\n", runDir)
+	}
+	return b.String()
+}
+
+// makeRunDir makes the run's directory, with the settings as they were
+// resolved in config.yaml. Workers are told the name that auto became.
+func (j *job) makeRunDir() error {
+	dir := j.config.Observe.RunDir
+	if dir == "" {
+		return nil
+	}
+	var err error
+	if dir == "auto" {
+		dir, err = newRunDir(filepath.Join("runs", j.started.Format("20060102-150405")+"-"+j.config.Model.Name))
+	} else {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "config.yaml"), j.config.YAML(), 0o644)
+	}
+	if err != nil {
+		return j.config.Errorf("observe.run_dir", "observe.run_dir: the run's directory cannot be made: %v", err)
+	}
+	j.runDir, j.config.Observe.RunDir = dir, dir
+	return nil
+}
+
+// newRunDir makes a directory that was not there, with a number at the end when
+// another run began in the same second.
+func newRunDir(name string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return "", err
+	}
+	for n := 1; ; n++ {
+		dir := name
+		if n > 1 {
+			dir = fmt.Sprintf("%s-%d", name, n)
+		}
+		if err := os.Mkdir(dir, 0o755); err == nil || !errors.Is(err, os.ErrExist) {
+			return dir, err
+		}
+	}
+}
