@@ -50,6 +50,9 @@ func requireEqual(t *testing.T, label string, got, want device.Buf) {
 
 func requireClose(t *testing.T, label string, got, want []float64, bound float64) {
 	t.Helper()
+	if len(want) < 64 {
+		bound *= 5 // the terms of a few sums may happen to cancel in all of them
+	}
 	var difference, size float64
 	worst := 0
 	for i, w := range want {

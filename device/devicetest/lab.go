@@ -90,17 +90,22 @@ func (l *lab) positive(n int) device.Buf {
 // special returns n numbers with NaN, infinities, zeros of both signs and
 // subnormal numbers among them.
 func (l *lab) special(n int) device.Buf {
-	odd := []float32{
+	b := l.buffer(device.F32, n)
+	for i := range b.F32() {
+		b.F32()[i] = l.specialNumber()
+	}
+	return b
+}
+
+func (l *lab) specialNumber() float32 {
+	odd := [...]float32{
 		float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)),
 		math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, math.MaxFloat32, 1, -1,
 	}
-	b := l.floats(n)
-	for i := range b.F32() {
-		if l.random.IntN(2) == 0 {
-			b.F32()[i] = odd[l.random.IntN(len(odd))]
-		}
+	if l.random.IntN(2) == 0 {
+		return odd[l.random.IntN(len(odd))]
 	}
-	return b
+	return l.number()
 }
 
 // image returns a tensor of images whose padding channels are zero.
