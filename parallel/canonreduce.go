@@ -67,7 +67,7 @@ func (r *reducer) reduceCanonical(ctx context.Context, b *bucket) error {
 	lo, hi := bounds[r.comm.Rank()], bounds[r.comm.Rank()+1]
 	in := b.grad.Slice(lo, hi)
 	copy(in.F32(), own.F32())
-	return r.comm.Start(ctx, collective.Call{Kind: plan.AllGather, In: in, Out: b.grad, OutBounds: bounds, Label: b.label}).Wait(ctx)
+	return r.comm.Start(ctx, collective.Call{Kind: plan.AllGather, In: in, Out: b.grad, InBounds: bounds, Label: b.label}).Wait(ctx)
 }
 
 // exchangeNodes sends every rank its slice of this rank's nodes and receives

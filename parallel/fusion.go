@@ -210,7 +210,9 @@ func (g *GradFusion) Step(lr float32) error {
 		g.outcome.GradNorm, scale = norm, optim.ClipScale(norm, g.cfg.ClipNorm)
 	}
 	g.step++
-	g.opt.Update(g.step, g.segments, lr, scale)
+	if err := g.opt.Update(g.step, g.segments, lr, scale); err != nil {
+		return fmt.Errorf("step %d: %w", g.step, err)
+	}
 	g.cfg.Events.Record(observe.Span{Kind: observe.Optimizer, Lane: "compute", Name: "update", Start: start, End: g.cfg.Events.Now(), Step: g.step})
 	g.phase = idle
 	if n := g.cfg.CheckEvery; n > 0 && g.step%n == 0 {

@@ -90,7 +90,7 @@ func (g *GradFusion) mergeLeaves(ctx context.Context) error {
 	if ranks == 1 {
 		copy(l.all, l.own)
 	} else {
-		call := collective.Call{Kind: plan.AllGather, In: device.FromF64(l.own), Out: device.FromF64(l.all), OutBounds: l.bounds, Label: "losses and running statistics"}
+		call := collective.Call{Kind: plan.AllGather, In: device.FromF64(l.own), Out: device.FromF64(l.all), InBounds: l.bounds, Label: "losses and running statistics"}
 		if err := g.comm.Start(ctx, call).Wait(ctx); err != nil {
 			return fmt.Errorf("merging running statistics: %w", err)
 		}

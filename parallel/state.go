@@ -21,8 +21,12 @@ func (g *GradFusion) Gradients() []Named {
 func (g *GradFusion) Completed() int { return g.step }
 
 // OptimizerState lists the optimizer's state tensors, called "parameter/name".
-// They are the optimizer's own memory.
+// They are the optimizer's own memory. Before the first step, as after Restore,
+// it cuts the buckets first and is collective.
 func (g *GradFusion) OptimizerState() ([]Named, error) {
+	if err := g.cut(nil); err != nil {
+		return nil, err
+	}
 	var out []Named
 	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
 		out = append(out, Named{StateName(s.Param.Name, name), []int{t.Len}, t})

@@ -1,0 +1,269 @@
+package parallel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/naive"
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/optim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world runs f once for each of n ranks, side by side.
+func world(t *testing.T, n int, f func(ctx context.Context, c collective.Comm) error) error {
+	t.Helper()
+	g, ctx := errgroup.WithContext(t.Context())
+	for _, tr := range inproc.New(n) {
+		g.Go(func() error {
+			c := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
+			return errors.Join(f(ctx, c), c.Close(), tr.Close())
+		})
+	}
+	return g.Wait()
+}
+
+// samples are fixed random images and labels.
+type samples struct {
+	shape nn.Shape
+	x     []float32
+	y     []int32
+}
+
+func newSamples(n, channels, side int) samples {
+	r := rand.New(rand.NewPCG(7, 7))
+	s := samples{shape: nn.Plain(n, channels, side, side), x: make([]float32, n*channels*side*side), y: make([]int32, n)}
+	for i := range s.x {
+		s.x[i] = float32(r.NormFloat64())
+	}
+	for i := range s.y {
+		s.y[i] = int32(r.IntN(10))
+	}
+	return s
+}
+
+func (s samples) batch(m Micro) Batch {
+	n := s.shape.Features()
+	shape := s.shape
+	shape.Dims[0] = m.Samples
+	return Batch{Input: device.FromF32(s.x[m.Lo*n : m.Hi*n]), Shape: shape, Target: device.FromI32(s.y[m.Lo:m.Hi])}
+}
+
+func crossEntropy(t *nn.Tape, out []*nn.Var, b Batch) *nn.Var {
+	return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{})
+}
+
+// trial is a small training run.
+type trial struct {
+	model  models.Config
+	fusion FusionConfig
+	micro  int
+	steps  int
+	data   samples
+}
+
+var mlpConfig = models.Config{Name: "mlp", Channels: 1, Height: 4, Width: 4, Classes: 10, Hidden: []int{20, 12}}
+var resnetConfig = models.Config{Name: "resnet20", Channels: 3, Height: 8, Width: 8, Classes: 10, Stages: []int{1, 1}, BaseChannels: 8}
+
+// run trains on one rank through the Executor and returns the hash of the first
+// step's gradients and of everything after the last step.
+func (tr trial) run(ctx context.Context, c collective.Comm, dev device.Device) (first, last string, err error) {
+	m, err := models.New(tr.model)
+	if err != nil {
+		return "", "", err
+	}
+	if err := nn.Materialize(dev, m.Blocks, uint64(c.Rank())); err != nil { // ranks start apart
+		return "", "", err
+	}
+	opt, err := optim.New(optim.Config{Name: "nesterov", WeightDecay: 5e-4})
+	if err != nil {
+		return "", "", err
+	}
+	cfg := tr.fusion
+	cfg.Device = dev
+	g, err := NewGradFusion(ctx, []Stage{{Blocks: m.Blocks, Comm: c}}, opt, cfg)
+	if err != nil {
+		return "", "", err
+	}
+	defer g.Close()
+	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Blocks: m.Blocks, Loss: crossEntropy,
+		Feed: func(_ context.Context, m Micro) (Batch, error) { return tr.data.batch(m), nil }})
+	for range tr.steps {
+		if err := e.Step(ctx, len(tr.data.y), tr.micro); err != nil {
+			return "", "", err
+		}
+		if first == "" {
+			first = Hash(g.Gradients())
+		}
+		if err := g.Step(0.05); err != nil {
+			return "", "", err
+		}
+	}
+	state, err := g.OptimizerState()
+	return first, Hash(append(append(state, Params(m.Params())...), States(nn.States(m.Blocks))...)), err
+}
+
+// everywhere runs the trial on n ranks and requires one result of all.
+func (tr trial) everywhere(t *testing.T, n int) (first, last string) {
+	t.Helper()
+	firsts, lasts := make([]string, n), make([]string, n)
+	require.NoError(t, world(t, n, func(ctx context.Context, c collective.Comm) (err error) {
+		firsts[c.Rank()], lasts[c.Rank()], err = tr.run(ctx, c, naive.New())
+		return err
+	}))
+	for r := range n {
+		require.Equal(t, firsts[0], firsts[r], "gradients of rank %d of %d", r, n)
+		require.Equal(t, lasts[0], lasts[r], "state of rank %d of %d", r, n)
+	}
+	return firsts[0], lasts[0]
+}
+
+// TestDeterministicWorld is the promise: equal bits for any number of ranks and
+// any threshold, last partial micro-batch and empty runs included.
+func TestDeterministicWorld(t *testing.T) {
+	for name, base := range map[string]trial{
+		"mlp":    {model: mlpConfig, micro: 3, steps: 3, data: newSamples(20, 1, 4)},
+		"resnet": {model: resnetConfig, micro: 2, steps: 2, data: newSamples(9, 3, 8)},
+	} {
+		base.fusion.Deterministic = true
+		t.Run(name, func(t *testing.T) {
+			wantFirst, wantLast := base.everywhere(t, 1)
+			for _, ranks := range []int{1, 2, 3, 4, 5, 7, 9} {
+				for _, threshold := range []float64{0.0005, 0.01, 1000} {
+					tr := base
+					tr.fusion.ThresholdMB, tr.fusion.FirstMB, tr.fusion.ClipNorm = threshold, threshold/2, 0
+					first, last := tr.everywhere(t, ranks)
+					require.Equal(t, wantFirst, first, "%d ranks, %g MB", ranks, threshold)
+					require.Equal(t, wantLast, last, "%d ranks, %g MB", ranks, threshold)
+				}
+			}
+		})
+	}
+}
+
+func TestDeterministicWorldWithClipping(t *testing.T) {
+	tr := trial{model: mlpConfig, micro: 4, steps: 3, data: newSamples(18, 1, 4), fusion: FusionConfig{Deterministic: true, ClipNorm: 0.1}}
+	_, want := tr.everywhere(t, 1)
+	for _, ranks := range []int{2, 3, 5} {
+		_, got := tr.everywhere(t, ranks)
+		require.Equal(t, want, got, "%d ranks", ranks)
+	}
+	tr.fusion.ClipNorm = 0
+	_, unclipped := tr.everywhere(t, 1)
+	require.NotEqual(t, want, unclipped)
+}
+
+// TestRanksAgree runs the ring: the ranks of one job hold equal bits, also with
+// runs of unequal length, and without overlap.
+func TestRanksAgree(t *testing.T) {
+	for _, overlap := range []bool{true, false} {
+		tr := trial{model: resnetConfig, micro: 2, steps: 2, data: newSamples(9, 3, 8), fusion: FusionConfig{NoOverlap: !overlap, CheckEvery: 1}}
+		for _, ranks := range []int{1, 2, 3, 7} {
+			tr.everywhere(t, ranks)
+		}
+	}
+}
+
+// gradients runs one step on n ranks and returns the summed gradients.
+func gradients(t *testing.T, n int, drive func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error) map[string][]float32 {
+	t.Helper()
+	out := map[string][]float32{}
+	data := newSamples(12, 1, 4)
+	require.NoError(t, world(t, n, func(ctx context.Context, c collective.Comm) error {
+		dev := naive.New()
+		m, err := models.New(mlpConfig)
+		if err != nil {
+			return err
+		}
+		if err := nn.Materialize(dev, m.Blocks, 1); err != nil {
+			return err
+		}
+		opt, _ := optim.New(optim.Config{Name: "sgd"})
+		g, err := NewGradFusion(ctx, []Stage{{Blocks: m.Blocks, Comm: c}}, opt, FusionConfig{Device: dev, FirstMB: 0.001})
+		if err != nil {
+			return err
+		}
+		defer g.Close()
+		if err := drive(ctx, c, g, m, data); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			for _, n := range g.Gradients() {
+				out[n.Name] = append([]float32(nil), n.Buf.F32()...)
+			}
+		}
+		return nil
+	}))
+	return out
+}
+
+// manual is the low road: the loop that a program writes itself.
+func manual(micro int, noSync bool) func(context.Context, collective.Comm, *GradFusion, *models.Model, samples) error {
+	return func(ctx context.Context, _ collective.Comm, g *GradFusion, m *models.Model, s samples) error {
+		tape := nn.NewTape(naive.New())
+		for mb := range g.Micros(len(s.y), micro) {
+			one := func() error {
+				b := s.batch(mb)
+				tape.Begin(nn.Pass{Training: true, Micro: mb.Index})
+				return g.Backward(tape, crossEntropy(tape, nn.Forward(tape, m.Blocks, tape.Input(b.Input, b.Shape, false)), b), mb)
+			}
+			var err error
+			if mb.Last || !noSync {
+				err = one()
+			} else {
+				err = g.NoSync(one)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return g.Wait(ctx)
+	}
+}
+
+// TestAccumulationEqualsOneBatch compares step-1 gradients of all layouts. The
+// bound is the rounding of a few hundred additions in float32.
+func TestAccumulationEqualsOneBatch(t *testing.T) {
+	want := gradients(t, 1, manual(12, false))
+	for _, c := range []struct{ ranks, micro int }{{1, 1}, {1, 5}, {2, 6}, {2, 4}, {3, 5}, {4, 2}, {5, 12}} {
+		for _, noSync := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d ranks, micro %d, no_sync %t", c.ranks, c.micro, noSync), func(t *testing.T) {
+				got := gradients(t, c.ranks, manual(c.micro, noSync))
+				for name, w := range want {
+					var diff, norm float64
+					for i := range w {
+						d := float64(got[name][i] - w[i])
+						diff += d * d
+						norm += float64(w[i]) * float64(w[i])
+					}
+					require.Less(t, diff, norm*1e-12, name)
+				}
+			})
+		}
+	}
+}
+
+func TestForgottenSynchronisation(t *testing.T) {
+	gradients(t, 2, func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error {
+		err := g.NoSync(func() error { return manual(2, false)(ctx, c, g, m, s) })
+		if !errors.Is(err, ErrNotSynchronised) {
+			return fmt.Errorf("Wait gave %v", err)
+		}
+		if err := g.Step(1); !errors.Is(err, ErrNotSynchronised) {
+			return fmt.Errorf("Step gave %v", err)
+		}
+		return manual(2, true)(ctx, c, g, m, s)
+	})
+}

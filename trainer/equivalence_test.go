@@ -1,0 +1,177 @@
+package trainer_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/collective/store"
+	"github.com/gradfusion/gradfusion/collective/tcp"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/trainer"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+var gridSize = flag.Int("grid", 8, "combinations that TestEquivalence draws")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// combination is one way to run a job. The first group of fields decides what is
+// computed; the second must not.
+type combination struct {
+	model     string
+	optimizer string
+	batch     int
+	micro     int
+	clip      float64
+	augment   string
+
+	ranks     int
+	transport string
+	threshold float64
+	threads   int
+	overlap   bool
+	stopAfter int // 0: run through; else stop there and resume
+	async     bool
+}
+
+const gridSteps = 4
+
+func draw(r *rand.Rand) combination {
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	c := combination{
+		model: pick("mlp", "cnn", "resnet20"), optimizer: pick("sgd", "momentum", "nesterov", "adam", "adamw"),
+		batch: []int{24, 37, 64}[r.IntN(3)], clip: []float64{0, 0.5}[r.IntN(2)], augment: pick("none", "flip", "crop-flip"),
+		ranks: 1 + r.IntN(4), transport: pick("inproc", "tcp"), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
+		threads: 1 + r.IntN(2), overlap: r.IntN(4) > 0, stopAfter: r.IntN(gridSteps), async: r.IntN(2) == 0,
+	}
+	c.micro = []int{5, 8, 16}[r.IntN(3)]
+	return c
+}
+
+// computes is the part that decides the result.
+func (c combination) computes() combination {
+	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment,
+		ranks: 1, transport: "inproc", threshold: 16, threads: 1, overlap: true}
+}
+
+func (c combination) config(t *testing.T, dir string) *config.Config {
+	set := []string{
+		"model.name=" + c.model, "data.name=digits", fmt.Sprint("data.batch=", c.batch), "data.augment=" + c.augment,
+		"optim.name=" + c.optimizer, "optim.lr=0.01", fmt.Sprint("optim.clip_norm=", c.clip),
+		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never",
+		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),
+		"checkpoint.every=1 steps", fmt.Sprint("checkpoint.async=", c.async), "checkpoint.dir=" + dir,
+	}
+	cfg, err := config.Load("", config.Sources{Set: set})
+	require.NoError(t, err)
+	return cfg
+}
+
+// run runs the combination and returns the summary that all ranks agree on.
+func (c combination) run(t *testing.T) *metrics.Summary {
+	dir := ""
+	if c.stopAfter > 0 {
+		dir = t.TempDir()
+		out := c.ranksRun(t, dir, c.stopAfter, false)
+		require.Equal(t, c.stopAfter, out.Steps)
+	}
+	return c.ranksRun(t, dir, 0, c.stopAfter > 0)
+}
+
+func (c combination) ranksRun(t *testing.T, dir string, stopAfter int, resume bool) *metrics.Summary {
+	cfg := c.config(t, dir)
+	out := make([]*metrics.Summary, c.ranks)
+	c.world(t, func(ctx context.Context, comm collective.Comm) error {
+		stop := make(chan struct{})
+		job := trainer.Job{Config: cfg, Comm: comm, Resume: resume, Stop: stop}
+		job.On = func(e trainer.Event) {
+			// The last rank asks before the last step of the first part, so that
+			// the decision has to travel.
+			last := comm.Rank() == comm.Size()-1
+			if last && (e.Kind == trainer.Stepped && e.Step == stopAfter-1 || e.Kind == trainer.Started && stopAfter == 1) {
+				close(stop)
+			}
+		}
+		summary, err := trainer.Run(ctx, job)
+		if stopAfter > 0 && errors.Is(err, trainer.ErrStopped) {
+			err = nil
+		}
+		out[comm.Rank()] = summary
+		return err
+	})
+	for r := range out {
+		require.Equal(t, out[0].StateSHA256, out[r].StateSHA256, "rank %d", r)
+	}
+	return out[0]
+}
+
+// world runs f on every rank over the combination's transport.
+func (c combination) world(t *testing.T, f func(context.Context, collective.Comm) error) {
+	g, ctx := errgroup.WithContext(t.Context())
+	for _, tr := range c.transports(t) {
+		g.Go(func() error {
+			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
+			return errors.Join(f(ctx, comm), comm.Close(), tr.Close())
+		})
+	}
+	require.NoError(t, g.Wait())
+}
+
+func (c combination) transports(t *testing.T) (out []collective.Transport) {
+	if c.transport == "inproc" {
+		for _, tr := range inproc.New(c.ranks) {
+			out = append(out, tr)
+		}
+		return out
+	}
+	return tcpTransports(t, c.ranks)
+}
+
+func tcpTransports(t *testing.T, ranks int) []collective.Transport {
+	ctx := t.Context()
+	server, err := store.Listen(ctx, "127.0.0.1:0", "token")
+	require.NoError(t, err)
+	t.Cleanup(func() { server.Close() })
+	out := make([]collective.Transport, ranks)
+	var g errgroup.Group
+	for r := range ranks {
+		g.Go(func() error {
+			client, err := store.Dial(ctx, server.Addr().String(), "token")
+			if err != nil {
+				return err
+			}
+			out[r], err = tcp.Join(ctx, tcp.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
+			return errors.Join(err, client.Close())
+		})
+	}
+	require.NoError(t, g.Wait())
+	return out
+}
+
+// TestEquivalence is the promise of deterministic: world. It draws combinations
+// of settings, among them interruption and resumption at any step, and requires
+// the state's hash of the plainest run: one rank, one thread, no interruption.
+func TestEquivalence(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	reference := map[combination]string{}
+	for i := range *gridSize {
+		c := draw(r)
+		want, ok := reference[c.computes()]
+		if !ok {
+			want = c.computes().run(t).StateSHA256
+			reference[c.computes()] = want
+		}
+		require.Equal(t, want, c.run(t).StateSHA256, "seed %d, combination %d: %+v", seed, i, c)
+	}
+}

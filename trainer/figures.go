@@ -1,0 +1,155 @@
+package trainer
+
+import (
+	"context"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// warmup is how many steps at the start count for no mean: the first ones grow
+// arenas and fault pages in.
+const warmup = 3
+
+// figures collects what a run measures.
+type figures struct {
+	events *observe.Recorder
+	times  metrics.StepTimes
+	lines  *metrics.Writer // rank 0 with a run directory
+	spans  []observe.Span  // kept for the trace
+	trace  bool
+
+	start     int64
+	lossFirst *float64
+	lossLast  *float64
+	gradFirst *string
+	firstStep time.Duration
+	samples   int           // of the steps after the warm-up, or of all until then
+	elapsed   time.Duration // likewise
+}
+
+func newFigures(s *session) (*figures, error) {
+	f := &figures{events: s.job.Events, times: metrics.StepTimes{Warmup: warmup}, trace: s.cfg.Observe.Trace && s.job.RunDir != ""}
+	if s.comm.Rank() != 0 || s.job.RunDir == "" {
+		return f, nil
+	}
+	var err error
+	f.lines, err = metrics.Open(filepath.Join(s.job.RunDir, "metrics.jsonl"), s.fusion.Completed()+1, time.Second)
+	return f, err
+}
+
+// begin starts a step; what was recorded since the last one belongs to no step.
+func (f *figures) begin() {
+	f.events.Drain(f.keep)
+	f.start = f.events.Now()
+}
+
+func (f *figures) keep(span observe.Span) {
+	if f.trace {
+		f.spans = append(f.spans, span)
+	}
+}
+
+// end closes a step, writes its line and tells whoever listens.
+func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate float64) error {
+	f.events.Record(observe.Span{Kind: observe.Step, Lane: "steps", Name: "step", Start: f.start, End: f.events.Now(), Step: step})
+	f.events.Drain(f.take)
+	t := f.times.EndStep()
+	took := time.Duration(t.Step * float64(time.Millisecond))
+	if f.lossFirst == nil {
+		loss := o.Loss
+		f.lossFirst, f.lossLast, f.firstStep = &loss, new(float64), time.Since(s.job.Started)
+	}
+	*f.lossLast = o.Loss
+	if f.times.Steps() == warmup+1 {
+		f.samples, f.elapsed = 0, 0
+	}
+	f.samples += samples
+	f.elapsed += took
+	rateNow := float64(samples) / took.Seconds()
+	if f.lines != nil {
+		epoch := float64(step) / float64(s.sampler.StepsPerEpoch())
+		line := metrics.Line{Step: step, Epoch: epoch, Loss: o.Loss, LearningRate: rate, SamplesPerSec: rateNow, Times: t}
+		if err := f.lines.Write(line); err != nil {
+			return err
+		}
+	}
+	counted := f.times.Steps()
+	if counted > warmup {
+		counted -= warmup
+	}
+	mean := f.elapsed / time.Duration(counted)
+	s.emit(Event{Kind: Stepped, Loss: o.Loss, Accuracy: float64(o.Correct) / float64(max(o.Counted, 1)), LR: rate,
+		SamplesPerSec: rateNow, Remaining: mean * time.Duration(s.total-step)})
+	return nil
+}
+
+func (f *figures) take(span observe.Span) {
+	f.times.Add(span)
+	f.keep(span)
+}
+
+func (f *figures) firstGradients(g []parallel.Named) {
+	hash := parallel.Hash(g)
+	f.gradFirst = &hash
+}
+
+func (f *figures) close() {
+	if f.lines != nil {
+		f.lines.Close()
+	}
+}
+
+// summary fills in everything but the hashes of the end.
+func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, error) {
+	rss, err := largest(ctx, s.comm, peakRSS())
+	if err != nil {
+		return nil, err
+	}
+	params := 0
+	for _, p := range nn.Params(s.model.Blocks) {
+		params += p.Len()
+	}
+	steps := s.fusion.Completed()
+	out := &metrics.Summary{
+		Model: s.model.Name, Params: int64(params), WorldSize: s.comm.Size(), DataParallel: s.comm.Size(), Pipeline: 1,
+		Steps: steps, Epochs: s.sampler.Epoch(max(steps-1, 0)) + 1, GlobalBatch: s.cfg.Data.Batch, MicroBatch: s.micro,
+		LossFirst: f.lossFirst, LossLast: f.lossLast, GradSHA256First: f.gradFirst,
+		PeakRSSMB: rss, TimeToFirstStepS: f.firstStep.Seconds(),
+	}
+	if s.last.done {
+		out.EvalLoss, out.EvalAccuracy = &s.last.loss, &s.last.accuracy
+	}
+	if f.elapsed > 0 {
+		out.SamplesPerSec = float64(f.samples) / f.elapsed.Seconds()
+	}
+	f.times.Summarize(out)
+	return out, nil
+}
+
+// largest returns the maximum of v over the ranks.
+func largest(ctx context.Context, c collective.Comm, v float64) (float64, error) {
+	buf := []float64{v}
+	if c.Size() == 1 {
+		return v, nil
+	}
+	err := c.Start(ctx, collective.Call{Kind: plan.AllReduce, Op: collective.Max, In: device.FromF64(buf), Label: "peak memory"}).Wait(ctx)
+	return buf[0], err
+}
+
+// peakRSS returns this process's largest resident set in 2^20 bytes.
+func peakRSS() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Maxrss) / 1024
+}

@@ -1,0 +1,90 @@
+package trainer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/observe/trace"
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// finish waits for the last checkpoint, hashes the result, and writes the trace.
+func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
+	if err := s.saver.wait(s); err != nil {
+		return nil, err
+	}
+	state, err := s.state()
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.figures.summary(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	out.ParamsSHA256 = parallel.Hash(parallel.Params(nn.Params(s.model.Blocks)))
+	out.StateSHA256 = parallel.Hash(state)
+	if s.figures.trace {
+		return out, s.writeTrace(ctx)
+	}
+	return out, nil
+}
+
+// writeTrace gathers the spans of all ranks on rank 0, which writes trace.json.
+func (s *session) writeTrace(ctx context.Context) error {
+	s.figures.begin() // what is still in the recorder
+	own := trace.Encode(nil, trace.RankSpans{Rank: s.comm.Rank(), Spans: s.figures.spans})
+	all, err := gatherBytes(ctx, s.comm, own)
+	if err != nil || s.comm.Rank() != 0 {
+		return err
+	}
+	var ranks []trace.RankSpans
+	for r, b := range all {
+		spans, err := trace.Decode(b)
+		if err != nil {
+			return fmt.Errorf("spans of rank %d: %w", r, err)
+		}
+		ranks = append(ranks, spans)
+	}
+	var text bytes.Buffer
+	if err := trace.Write(&text, ranks); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.job.RunDir, "trace.json"), text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	return nil
+}
+
+// gatherBytes returns every rank's bytes on all ranks.
+func gatherBytes(ctx context.Context, c collective.Comm, own []byte) ([][]byte, error) {
+	if c.Size() == 1 {
+		return [][]byte{own}, nil
+	}
+	lengths := make([]int64, c.Size())
+	err := c.Start(ctx, collective.Call{Kind: plan.AllGather, In: device.FromI64([]int64{int64(len(own))}), Out: device.FromI64(lengths), Label: "length of traces"}).Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bounds := []int{0}
+	for i, n := range lengths {
+		bounds = append(bounds, bounds[i]+int(n))
+	}
+	all := make([]byte, bounds[len(lengths)])
+	err = c.Start(ctx, collective.Call{Kind: plan.AllGather, In: device.FromU8(own), Out: device.FromU8(all), InBounds: bounds, Label: "traces"}).Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(lengths))
+	for i := range out {
+		out[i] = all[bounds[i]:bounds[i+1]]
+	}
+	return out, nil
+}

@@ -1,0 +1,140 @@
+package trainer
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/cpu"
+	"github.com/gradfusion/gradfusion/device/naive"
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/parallel"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// Job is what Run trains. Only Config is needed; the other fields replace what
+// Run would make from it.
+type Job struct {
+	Config *config.Config
+	Model  *models.Model   // nil: built as Config.Model says
+	Data   *data.Source    // nil: opened as Config.Data says
+	Loss   parallel.Loss   // nil: softmax cross-entropy
+	Comm   collective.Comm // nil: this rank is alone
+	Device device.Device   // nil: made as Config.Compute says; else the caller closes it
+
+	Resume bool // continue from the newest good checkpoint of Config.Checkpoint.Dir
+	RunDir string
+	// Events is what the Comm records to, so that communication appears in
+	// figures and traces; nil makes one that only Run uses.
+	Events *observe.Recorder
+	// Stop, when closed, ends the job after the present step, with a
+	// checkpoint; Run then returns ErrStopped. It is enough that one rank's is.
+	Stop <-chan struct{}
+	// On receives what happens, on the goroutine of Run. nil for nothing.
+	On func(Event)
+	// Started is when the process started, for the time to the first step.
+	Started time.Time
+}
+
+// EventKind says what an Event is about.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	Started   EventKind = iota // the job is set up; Total, World and Text are set
+	Stepped                    // a step is done
+	Evaluated                  // an evaluation is done
+	Saved                      // a checkpoint was published; Text is its path
+	Resumed                    // a checkpoint was loaded; Text is its path
+	Warned                     // something that the user should know; Text
+)
+
+// Event is what Job.On receives. Losses and figures are of the whole job.
+type Event struct {
+	Kind          EventKind
+	Step, Total   int // completed steps, steps of the whole run
+	Epoch, Epochs int // 1 for the first
+	World         int
+	Loss          float64
+	Accuracy      float64 // share of the samples counted in this step or evaluation
+	LR            float64
+	SamplesPerSec float64
+	Remaining     time.Duration
+	Text          string
+}
+
+// parts is what a job is made of, after defaults.
+type parts struct {
+	device device.Device
+	model  *models.Model
+	data   *data.Source
+	loss   parallel.Loss
+	owned  bool // Run closes device
+}
+
+func (j Job) parts() (p parts, err error) {
+	c := j.Config
+	p.data, p.model, p.device, p.loss = j.Data, j.Model, j.Device, j.Loss
+	if p.data == nil {
+		d := c.Data
+		d.Seed = c.Train.Seed
+		if p.data, err = data.Open(d); err != nil {
+			return p, err
+		}
+	}
+	if p.model == nil {
+		if p.model, err = models.New(modelConfig(c, p.data.Train)); err != nil {
+			return p, err
+		}
+	}
+	if p.device == nil {
+		local := 1
+		if j.Comm != nil {
+			local = localRanks(j.Comm)
+		}
+		if p.device, err = NewDevice(c, local); err != nil {
+			return p, err
+		}
+		p.owned = true
+	}
+	if p.loss == nil {
+		p.loss = CrossEntropy
+	}
+	return p, nil
+}
+
+// CrossEntropy is the default loss: softmax cross-entropy of the last block's
+// first output with integer labels.
+func CrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
+	return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{})
+}
+
+// NewDevice makes the device that the compute section names, for a rank that
+// shares its host with localRanks ranks.
+func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
+	if c.Compute.Kernels == "naive" {
+		return naive.New(), nil
+	}
+	threads := c.Compute.Threads.Or(max(runtime.NumCPU()/max(localRanks, 1), 1))
+	d, err := cpu.New(cpu.Config{Threads: threads, Kernels: c.Compute.Kernels})
+	if err != nil {
+		return nil, fmt.Errorf("compute.kernels: %w", err)
+	}
+	return d, nil
+}
+
+func localRanks(c collective.Comm) int {
+	for _, ranks := range c.Hosts() {
+		for _, r := range ranks {
+			if r == c.Rank() {
+				return len(ranks)
+			}
+		}
+	}
+	return 1
+}

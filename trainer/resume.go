@@ -1,0 +1,168 @@
+package trainer
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/checkpoint"
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// resumption is what rank 0 found to continue from; the other ranks know the
+// step only and take the rest from rank 0.
+type resumption struct {
+	step    int
+	path    string
+	tensors map[string]checkpoint.Tensor // rank 0
+}
+
+// load finds the newest good checkpoint on rank 0, copies parameters and buffers
+// from it, and tells all ranks the step. It returns nil when the job starts
+// afresh.
+func (s *session) load(ctx context.Context) (*resumption, error) {
+	if !s.job.Resume {
+		return nil, nil
+	}
+	var r *resumption
+	var failed error
+	if s.comm.Rank() == 0 {
+		r, failed = s.find()
+	}
+	step, err := s.agree(ctx, r, failed)
+	if err != nil || step < 0 {
+		return nil, err
+	}
+	if r == nil {
+		r = &resumption{step: step}
+	}
+	return r, nil
+}
+
+// agree broadcasts rank 0's step: -1 for none, -2 for a failure.
+func (s *session) agree(ctx context.Context, r *resumption, failed error) (int, error) {
+	step := []int64{-1}
+	if failed != nil {
+		step[0] = -2
+	} else if r != nil {
+		step[0] = int64(r.step)
+	}
+	call := collective.Call{Kind: plan.Broadcast, In: device.FromI64(step), Label: "step of the checkpoint"}
+	err := s.comm.Start(ctx, call).Wait(ctx)
+	switch {
+	case failed != nil:
+		return 0, failed
+	case err != nil:
+		return 0, fmt.Errorf("resuming: %w", err)
+	case step[0] == -2:
+		return 0, errors.New("rank 0 could not read the checkpoint")
+	}
+	return int(step[0]), nil
+}
+
+// find reads the newest good checkpoint into parameters and buffers.
+func (s *session) find() (*resumption, error) {
+	dir := s.cfg.Checkpoint.Dir
+	if dir == "" {
+		return nil, errors.New("-resume needs checkpoint.dir: set it to the directory of the run to continue")
+	}
+	newest, skipped, err := checkpoint.Latest(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, bad := range skipped {
+		s.warnings = append(s.warnings, fmt.Sprintf("checkpoint %s is skipped: %v", bad.Path, bad.Err))
+	}
+	if newest.Path == "" {
+		return nil, nil
+	}
+	state, err := checkpoint.Read(newest.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.matches(newest.Path, state.Metadata); err != nil {
+		return nil, err
+	}
+	r := &resumption{path: newest.Path, tensors: map[string]checkpoint.Tensor{}}
+	for _, t := range state.Tensors {
+		r.tensors[t.Name] = t
+	}
+	position, err := r.bytes("position", 8)
+	if err != nil {
+		return nil, err
+	}
+	r.step = int(binary.LittleEndian.Uint64(position))
+	return r, r.copyModel(s.model.Blocks)
+}
+
+// matches refuses a checkpoint that this run cannot continue.
+func (s *session) matches(path string, metadata map[string]string) error {
+	for _, i := range s.identity() {
+		got := metadata[i.key]
+		switch {
+		case got == i.value:
+		case i.key == keySteps:
+			s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s was to have %s steps, this one has %s: the learning rate follows the new number", path, got, i.value))
+		default:
+			return fmt.Errorf("checkpoint %s is of a run with %s %s, this one has %s: continue with the same setting, or start afresh in another checkpoint.dir", path, i.key, got, i.value)
+		}
+	}
+	return nil
+}
+
+func (r *resumption) copyModel(blocks []nn.Block) error {
+	for _, p := range parallel.Params(nn.Params(blocks)) {
+		if err := r.fill(prefixParam+p.Name, p.Buf); err != nil {
+			return err
+		}
+	}
+	for _, b := range parallel.States(nn.States(blocks)) {
+		if err := r.fill(prefixBuffer+b.Name, b.Buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *resumption) fill(name string, to device.Buf) error {
+	b, err := r.bytes(name, to.Size())
+	copy(to.Bytes(), b)
+	return err
+}
+
+func (r *resumption) bytes(name string, size int) ([]byte, error) {
+	t, ok := r.tensors[name]
+	if !ok {
+		return nil, fmt.Errorf("checkpoint %s has no tensor %s", r.path, name)
+	}
+	if len(t.Data) != size {
+		return nil, fmt.Errorf("checkpoint %s: tensor %s has %d bytes, the model needs %d", r.path, name, len(t.Data), size)
+	}
+	return t.Data, nil
+}
+
+// resume sets the step and has the optimizer's state filled when it is there:
+// by rank 0 from the checkpoint, on the others by a broadcast.
+func (s *session) resume(ctx context.Context, r *resumption) error {
+	if r == nil {
+		if s.job.Resume && s.comm.Rank() == 0 {
+			s.warnings = append(s.warnings, fmt.Sprintf("no checkpoint in %s: starting afresh", s.cfg.Checkpoint.Dir))
+		}
+		return nil
+	}
+	s.resumed = r.path
+	return s.fusion.Restore(r.step, func(param, name string, to device.Buf) error {
+		if s.comm.Rank() == 0 {
+			if err := r.fill(prefixOptimizer+parallel.StateName(param, name), to); err != nil {
+				return err
+			}
+		}
+		call := collective.Call{Kind: plan.Broadcast, In: to, Label: "state of " + param}
+		return s.comm.Start(ctx, call).Wait(ctx)
+	})
+}

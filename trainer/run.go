@@ -1,0 +1,292 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/optim"
+	"github.com/gradfusion/gradfusion/parallel"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// ErrStopped is what Run returns when Job.Stop ended it early; the checkpoint,
+// if one is configured, has been written.
+var ErrStopped = errors.New("stopped before the last step")
+
+// ErrDiverged is wrapped by the error of a loss that is no finite number.
+var ErrDiverged = errors.New("the training diverged")
+
+// Votes that ranks cast for what must be decided together.
+const (
+	voteStop = 1 << iota
+	voteEvaluate
+	voteSave
+)
+
+// session is one Run.
+type session struct {
+	job  Job
+	cfg  *config.Config
+	comm collective.Comm
+	parts
+
+	micro    int
+	sampler  *data.Sampler
+	total    int // steps of the whole run
+	rates    optim.Schedule
+	fusion   *parallel.GradFusion
+	executor *parallel.Executor
+	loader   *data.Loader
+	batch    *data.Batch
+
+	figures *figures
+	saver   *saver
+	last    evaluation
+	tape    *nn.Tape // of the evaluation
+	clock   struct{ evaluated, saved time.Time }
+
+	resumed  string   // path of the checkpoint that the run continues
+	warnings []string // to be told when the run starts
+}
+
+// Run trains. It returns when the configured steps are done, when ctx ends, or
+// on the first error; the summary is also returned with ErrStopped.
+func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
+	if job.Config == nil {
+		return nil, errors.New("trainer: Job.Config is missing")
+	}
+	s := &session{job: job, cfg: job.Config, comm: job.Comm}
+	if s.job.Events == nil {
+		s.job.Events = observe.NewRecorder(1 << 16)
+	}
+	if s.job.Started.IsZero() {
+		s.job.Started = time.Now()
+	}
+	if s.comm == nil {
+		s.comm = alone()
+		defer s.comm.Close()
+	}
+	if s.parts, err = job.parts(); err != nil {
+		return nil, err
+	}
+	if s.owned {
+		defer s.device.Close()
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	defer s.close()
+	stopped, err := s.train(ctx)
+	if err != nil {
+		return nil, err
+	}
+	summary, err = s.finish(ctx)
+	if err == nil && stopped {
+		err = ErrStopped
+	}
+	return summary, err
+}
+
+// prepare builds what a step needs.
+func (s *session) prepare(ctx context.Context) (err error) {
+	c := s.cfg
+	if s.micro, err = config.Batches(c, s.comm.Size()); err != nil {
+		return err
+	}
+	train := s.data.Train
+	if s.sampler, err = data.NewSampler(train.Len(), c.Data.Batch, c.Train.Seed); err != nil {
+		return err
+	}
+	s.total = c.Train.Steps
+	if s.total == 0 {
+		s.total = c.Train.Epochs * s.sampler.StepsPerEpoch()
+	}
+	if s.rates, err = optim.NewSchedule(c.Optim.Rates(s.total)); err != nil {
+		return err
+	}
+	if err := nn.Materialize(s.device, s.model.Blocks, c.Train.Seed); err != nil {
+		return err
+	}
+	opt, err := s.optimizer()
+	if err != nil {
+		return err
+	}
+	s.saver = newSaver(s)
+	resumed, err := s.load(ctx)
+	if err != nil {
+		return err
+	}
+	s.fusion, err = parallel.NewGradFusion(ctx, []parallel.Stage{{Blocks: s.model.Blocks, Comm: s.comm}}, opt, s.fusionConfig())
+	if err != nil {
+		return err
+	}
+	if err := s.resume(ctx, resumed); err != nil {
+		return errors.Join(err, s.fusion.Close())
+	}
+	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
+		Fusion: s.fusion, Device: s.device, Blocks: s.model.Blocks, Loss: s.loss,
+		Feed: s.feed, Seed: c.Train.Seed, Events: s.job.Events,
+	})
+	if s.figures, err = newFigures(s); err != nil {
+		return errors.Join(err, s.fusion.Close())
+	}
+	return s.openLoader()
+}
+
+func (s *session) openLoader() error {
+	augment, err := data.ParseAugment(s.cfg.Data.Augment)
+	if err != nil {
+		return err
+	}
+	batcher, err := data.NewBatcher(s.data.Train, s.data.Normalization, augment, s.cfg.Train.Seed)
+	if err != nil {
+		return err
+	}
+	steps := s.sampler.Parts(s.fusion.Completed(), s.total, s.micro, s.comm.Size(), s.comm.Rank())
+	s.loader, err = data.NewLoader(batcher, steps, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
+	return err
+}
+
+// feed hands the executor the next micro-batch of this rank, which is the one
+// that the loader has prepared.
+func (s *session) feed(ctx context.Context, m parallel.Micro) (parallel.Batch, error) {
+	b, err := s.loader.Next(ctx)
+	if err != nil {
+		return parallel.Batch{}, err
+	}
+	if b.Micro != m.Index {
+		return parallel.Batch{}, fmt.Errorf("micro-batch %d was loaded where %d is due", b.Micro, m.Index)
+	}
+	s.batch = b
+	return s.deviceBatch(b, s.done), nil
+}
+
+func (s *session) done() { s.loader.Release(s.batch) }
+
+// deviceBatch wraps samples in host memory: images for networks that begin with
+// a convolution, rows for the others.
+func (s *session) deviceBatch(b *data.Batch, done func()) parallel.Batch {
+	set := s.data.Train
+	return parallel.Batch{
+		Input:  device.FromF32(b.X),
+		Shape:  nn.Plain(len(b.Y), set.Channels, set.Height, set.Width),
+		Target: device.FromI32(b.Y),
+		Done:   done,
+	}
+}
+
+// train runs the steps that are left and reports whether it was stopped.
+func (s *session) train(ctx context.Context) (stopped bool, err error) {
+	s.emit(Event{Kind: Started, Text: s.device.Name()})
+	for _, w := range s.warnings {
+		s.emit(Event{Kind: Warned, Text: w})
+	}
+	if s.resumed != "" {
+		s.emit(Event{Kind: Resumed, Text: s.resumed})
+	}
+	s.clock.evaluated, s.clock.saved = time.Now(), time.Now()
+	for step := s.fusion.Completed(); step < s.total; step++ {
+		s.vote()
+		if err := s.step(ctx, step); err != nil {
+			return false, err
+		}
+		votes := s.fusion.Outcome().Votes
+		if err := s.after(ctx, step+1, votes); err != nil {
+			return false, err
+		}
+		if votes&voteStop != 0 && step+1 < s.total {
+			return true, s.saver.save(ctx, s)
+		}
+	}
+	return false, nil
+}
+
+// step is one optimizer step; index counts from 0.
+func (s *session) step(ctx context.Context, index int) error {
+	samples := s.sampler.Size(index)
+	s.figures.begin()
+	if err := s.executor.Step(ctx, samples, s.micro); err != nil {
+		return err
+	}
+	o := s.fusion.Outcome()
+	if math.IsNaN(o.Loss) || math.IsInf(o.Loss, 0) {
+		return fmt.Errorf("%w: the loss of step %d is %v; a smaller optim.lr, or optim.clip_norm, may help", ErrDiverged, index+1, o.Loss)
+	}
+	if index == 0 {
+		s.figures.firstGradients(s.fusion.Gradients())
+	}
+	rate := s.rates.LR(index)
+	if err := s.fusion.Step(rate); err != nil {
+		return err
+	}
+	return s.figures.end(s, index+1, samples, o, float64(rate))
+}
+
+// vote casts what this rank wants to be decided after the step.
+func (s *session) vote() {
+	select {
+	case <-s.job.Stop:
+		s.fusion.Vote(voteStop)
+	default:
+	}
+	if s.comm.Rank() != 0 {
+		return
+	}
+	if every := s.cfg.Train.EvalEvery.Time; every > 0 && time.Since(s.clock.evaluated) >= every {
+		s.fusion.Vote(voteEvaluate)
+	}
+	if every := s.cfg.Checkpoint.Every.Time; every > 0 && time.Since(s.clock.saved) >= every {
+		s.fusion.Vote(voteSave)
+	}
+}
+
+// after does what is due when that many steps are done.
+func (s *session) after(ctx context.Context, done int, votes uint32) error {
+	last := done == s.total
+	if last || votes&voteEvaluate != 0 || s.due(s.cfg.Train.EvalEvery, done) {
+		if err := s.evaluate(ctx); err != nil {
+			return err
+		}
+		s.clock.evaluated = time.Now()
+	}
+	if last || votes&voteSave != 0 || s.due(s.cfg.Checkpoint.Every, done) {
+		s.clock.saved = time.Now()
+		return s.saver.save(ctx, s)
+	}
+	return nil
+}
+
+func (s *session) due(every config.Every, done int) bool {
+	switch {
+	case every.Steps > 0:
+		return done%every.Steps == 0
+	case every.Epochs > 0:
+		return done%(every.Epochs*s.sampler.StepsPerEpoch()) == 0
+	}
+	return false
+}
+
+func (s *session) emit(e Event) {
+	if s.job.On == nil {
+		return
+	}
+	e.Total, e.World, e.Epochs = s.total, s.comm.Size(), (s.total+s.sampler.StepsPerEpoch()-1)/s.sampler.StepsPerEpoch()
+	e.Step = s.fusion.Completed()
+	e.Epoch = s.sampler.Epoch(max(e.Step-1, 0)) + 1
+	s.job.On(e)
+}
+
+func (s *session) close() {
+	s.loader.Close()
+	s.fusion.Close()
+	s.figures.close()
+}

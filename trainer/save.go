@@ -1,0 +1,147 @@
+package trainer
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"github.com/gradfusion/gradfusion/checkpoint"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// Prefixes of the tensors of a checkpoint and of the state's hash. What follows
+// is the name of a parameter, of a buffer, or parameter/state.
+const (
+	prefixParam     = "param/"
+	prefixBuffer    = "buffer/"
+	prefixOptimizer = "optimizer/"
+)
+
+// state lists everything that training continues from. The position in the data
+// and every random choice are pure functions of the seed and the number of
+// completed steps, so these two numbers stand for them. It is collective before
+// the first step.
+func (s *session) state() ([]parallel.Named, error) {
+	position := binary.LittleEndian.AppendUint64(nil, uint64(s.fusion.Completed()))
+	seed := binary.LittleEndian.AppendUint64(nil, s.cfg.Train.Seed)
+	out := []parallel.Named{
+		{Name: "position", Shape: []int{1}, Buf: device.FromBytes(device.I64, position)},
+		{Name: "seed", Shape: []int{1}, Buf: device.FromBytes(device.I64, seed)},
+	}
+	add := func(prefix string, tensors []parallel.Named) {
+		for _, t := range tensors {
+			t.Name = prefix + t.Name
+			out = append(out, t)
+		}
+	}
+	add(prefixParam, parallel.Params(nn.Params(s.model.Blocks)))
+	add(prefixBuffer, parallel.States(nn.States(s.model.Blocks)))
+	optimizer, err := s.fusion.OptimizerState()
+	add(prefixOptimizer, optimizer)
+	return out, err
+}
+
+// saver writes checkpoints on rank 0, one at a time, in the background when
+// checkpoint.async is set.
+type saver struct {
+	dir     string
+	keep    int
+	async   bool
+	pending chan saved // the write in flight; nil: none
+}
+
+type saved struct {
+	path string
+	err  error
+}
+
+func newSaver(s *session) *saver {
+	c := s.cfg.Checkpoint
+	v := &saver{keep: c.Keep, async: c.Async}
+	if s.comm.Rank() == 0 {
+		v.dir = c.Dir
+	}
+	return v
+}
+
+// save starts to write the present state; a failure of the write before is
+// returned here.
+func (v *saver) save(ctx context.Context, s *session) error {
+	if v.dir == "" {
+		return nil
+	}
+	start := s.job.Events.Now()
+	if err := v.wait(s); err != nil {
+		return err
+	}
+	state, err := s.snapshot()
+	if err != nil {
+		return err
+	}
+	step, done := s.fusion.Completed(), make(chan saved, 1)
+	go func() {
+		path, err := checkpoint.Write(v.dir, step, state)
+		if err == nil {
+			_, err = checkpoint.Prune(v.dir, v.keep)
+		}
+		done <- saved{path, err}
+	}()
+	v.pending = done
+	s.job.Events.Record(observe.Span{Kind: observe.Checkpoint, Lane: "compute", Name: "checkpoint", Start: start, End: s.job.Events.Now(), Step: step})
+	if v.async && ctx.Err() == nil {
+		return nil
+	}
+	return v.wait(s)
+}
+
+// wait returns when no write is in flight, with its error.
+func (v *saver) wait(s *session) error {
+	if v.pending == nil {
+		return nil
+	}
+	done := <-v.pending
+	v.pending = nil
+	if done.err != nil {
+		return fmt.Errorf("writing a checkpoint: %w", done.err)
+	}
+	s.emit(Event{Kind: Saved, Text: done.path})
+	return nil
+}
+
+// snapshot copies the state, so that training goes on while it is written.
+func (s *session) snapshot() (checkpoint.State, error) {
+	tensors, err := s.state()
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	out := checkpoint.State{Metadata: map[string]string{}}
+	for _, i := range s.identity() {
+		out.Metadata[i.key] = i.value
+	}
+	for _, t := range tensors {
+		out.Tensors = append(out.Tensors, checkpoint.Tensor{Name: t.Name, Type: t.Buf.Type, Shape: t.Shape, Data: append([]byte(nil), t.Buf.Bytes()...)})
+	}
+	return out, nil
+}
+
+// identity is what should be equal for a run to be continued to the same result.
+func (s *session) identity() []setting {
+	c := s.cfg
+	return []setting{
+		{"model", s.model.Name},
+		{"optimizer", c.Optim.Name},
+		{"data", s.data.Name},
+		{"batch", strconv.Itoa(c.Data.Batch)},
+		{"seed", strconv.FormatUint(c.Train.Seed, 10)},
+		{keySteps, strconv.Itoa(s.total)},
+	}
+}
+
+// setting is an entry of a checkpoint's metadata.
+type setting struct{ key, value string }
+
+const keySteps = "steps"
