@@ -1,11 +1,115 @@
 package main
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 
-func (j *job) decide(ctx context.Context) error {
+	"github.com/gradfusion/gradfusion/launch"
+)
+
+// decide runs the job's ranks: as one of a job that somebody has started, as
+// worker processes, or all here.
+func (j *job) decide() error {
+	place, started, err := launch.FromEnvironment(lookup(j.environ))
+	if j.nproc > 0 && (started || err != nil) {
+		fmt.Fprint(j.stderr, wrap("train: -nproc "+strconv.Itoa(j.nproc)+" wins over what the environment says of a job ("+strings.Join(leftOver(j.environ), ", ")+")", width))
+		started, err = false, nil
+	}
+	if err != nil {
+		return usage("%s", err)
+	}
+	if started {
+		return j.interruptible(func(ctx context.Context) error { return j.join(ctx, place) })
+	}
 	world := j.config.Launch.NProc.Low
 	if err := j.fits(world); err != nil {
 		return err
 	}
-	return j.here(ctx, world)
+	if world == 1 || j.config.Collective.Transport == "inproc" {
+		return j.interruptible(func(ctx context.Context) error { return j.here(ctx, world) })
+	}
+	return j.launch(world)
+}
+
+// interruptible runs ranks of this process under the signals' rule.
+func (j *job) interruptible(run func(context.Context) error) error {
+	ctx, signals := watchSignals(context.Background())
+	defer signals.close()
+	j.stop = signals.stop
+	err := run(ctx)
+	if context.Cause(ctx) == errInterrupted {
+		return errInterrupted
+	}
+	return j.stopped(err)
+}
+
+// lookup finds the last value of a variable, as os.Getenv does for its own.
+func lookup(environ []string) func(string) string {
+	return func(name string) string {
+		for i := len(environ) - 1; i >= 0; i-- {
+			if value, ok := strings.CutPrefix(environ[i], name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+// leftOver names the variables that looked like a job.
+func leftOver(environ []string) []string {
+	var names []string
+	get := lookup(environ)
+	for _, name := range []string{"GRADFUSION_RANK", "GRADFUSION_WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT",
+		"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID"} {
+		if value := get(name); value != "" {
+			names = append(names, name+"="+value)
+		}
+	}
+	return names
+}
+
+// liveVariable tells rank 0 of launched workers that its line may be drawn.
+const liveVariable = "GRADFUSION_LIVE"
+
+// launch starts worker processes and says how they ended.
+func (j *job) launch(world int) error {
+	if err := j.makeRunDir(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("the program cannot find itself to start workers: %w", err)
+	}
+	var env []string
+	if j.terminal && isTerminal(os.Stdout) {
+		env = append(env, liveVariable+"=1")
+	}
+	held := &holder{out: j.stderr}
+	code, err := launch.Run(context.Background(), launch.Config{
+		Count: world, Command: append([]string{self}, j.workerArguments()...), Env: env,
+		RunDir: j.runDir, Stderr: held,
+	})
+	err = j.ended(code, err, held.rest())
+	j.tidy(err)
+	return err
+}
+
+// workerArguments repeat the command line, but for -nproc and with the run
+// directory that was made.
+func (j *job) workerArguments() []string {
+	args := []string{"run", "-config", j.options.config}
+	for _, assignment := range j.set {
+		args = append(args, "-set", assignment)
+	}
+	args = append(args, "-set", "observe.run_dir="+j.runDir)
+	if j.summary != "" {
+		args = append(args, "-summary", j.summary)
+	}
+	if j.resume {
+		args = append(args, "-resume")
+	}
+	return args
 }

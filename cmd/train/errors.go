@@ -14,6 +14,9 @@ import (
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
+// width of the terminal that paragraphs are made for.
+const width = 80
+
 // The exit codes.
 const (
 	exitDone        = 0
@@ -48,9 +51,12 @@ func (e *coded) Unwrap() error { return e.error }
 // exitCode maps what can go wrong to the contract's codes.
 func exitCode(err error) int {
 	var known *coded
+	var said *told
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &said):
+		return said.code
 	case errors.As(err, &known):
 		return known.code
 	case errors.Is(err, trainer.ErrStopped), errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
@@ -67,13 +73,17 @@ func exitCode(err error) int {
 // paragraph is what the user reads: the reason in lines of at most 80
 // characters, then the excerpt of a file as it is.
 func paragraph(err error) string {
+	var said *told
+	if errors.As(err, &said) {
+		return said.text
+	}
 	reason, excerpt, _ := strings.Cut(err.Error(), "\n")
-	out := wrap("train: "+reason, 80)
+	out := wrap("train: "+reason, width)
 	if excerpt != "" {
 		if errors.As(err, new(*config.Error)) {
 			out += excerpt + "\n"
 		} else {
-			out += wrap(strings.ReplaceAll(excerpt, "\n", "; "), 80)
+			out += wrap(strings.ReplaceAll(excerpt, "\n", "; "), width)
 		}
 	}
 	return out

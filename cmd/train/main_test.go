@@ -134,7 +134,9 @@ func TestBadInput(t *testing.T) {
 		require.Empty(t, stdout.String(), row.name)
 		require.NotContains(t, stderr.String(), "goroutine", row.name)
 		require.NotContains(t, stderr.String(), ".go:", row.name)
-		require.NoDirExists(t, filepath.Join(cmd.Dir, "runs"), row.name)
+		if row.code == 2 {
+			require.NoDirExists(t, filepath.Join(cmd.Dir, "runs"), row.name)
+		}
 		fmt.Fprintf(&all, "== %s\n$ %s\n%s\n", row.name, strings.TrimSpace("train "+row.args), withoutLogs(stderr.String()))
 	}
 	const file = "testdata/bad_input.txt"
@@ -207,11 +209,12 @@ func readSummary(t *testing.T, path string) map[string]any {
 // TestInterrupted: the first signal ends after the step with a checkpoint, and
 // -resume goes on to the state of a run that was not interrupted.
 func TestInterrupted(t *testing.T) {
-	whole := start(t, nil, strings.Fields(short+" -set observe.run_dir= -summary sum.json"))
+	long := strings.Replace(short, "steps=20", "steps=4000", 1) + " -set train.eval_every=never -set observe.run_dir="
+	whole := start(t, nil, strings.Fields(long+" -summary sum.json"))
 	require.NoError(t, whole.Run())
 	want := readSummary(t, filepath.Join(whole.Dir, "sum.json"))["state_sha256"]
 
-	cmd := start(t, nil, strings.Fields(short+" -set observe.run_dir= -set observe.log_every=1 -set checkpoint.dir=saved -set checkpoint.every=never"))
+	cmd := start(t, nil, strings.Fields(long+" -set checkpoint.dir=saved -set checkpoint.every=never"))
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -223,7 +226,7 @@ func TestInterrupted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 130, code(cmd.Wait()), "%s", rest)
 
-	resumed := start(t, nil, strings.Fields(short+" -resume -set observe.run_dir= -set checkpoint.dir="+filepath.Join(cmd.Dir, "saved")+" -summary sum.json"))
+	resumed := start(t, nil, strings.Fields(long+" -resume -set checkpoint.dir="+filepath.Join(cmd.Dir, "saved")+" -summary sum.json"))
 	out, err := resumed.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "resumed from a checkpoint")

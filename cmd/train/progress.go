@@ -18,34 +18,43 @@ import (
 type display struct {
 	every    int // steps between log lines
 	log      *zap.Logger
+	steps    *zap.Logger   // for the lines of steps
 	progress *mpb.Progress // nil: no terminal
 	bar      *mpb.Bar
+	closers  []io.Closer
 
 	mu   sync.Mutex
 	last trainer.Event // that the bar shows
 }
 
-// newDisplay writes to w. A nil w makes a display that shows nothing.
-func newDisplay(w io.Writer, terminal bool, every int) *display {
-	d := &display{every: every, log: zap.NewNop()}
-	if w == nil {
-		return d
+// displayConfig says where a display writes.
+type displayConfig struct {
+	every   int         // steps between log lines
+	live    io.Writer   // a terminal for the live line, with log lines above it; or nil
+	lines   []io.Writer // that receive log lines
+	closers []io.Closer // closed with the display
+}
+
+func newDisplay(c displayConfig) *display {
+	d := &display{every: c.every, closers: c.closers}
+	if c.live != nil {
+		d.progress = mpb.New(mpb.WithOutput(c.live), mpb.WithWidth(40), mpb.WithRefreshRate(200*time.Millisecond), mpb.ForceAutoRefresh())
 	}
-	if terminal {
-		d.progress = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(200*time.Millisecond), mpb.ForceAutoRefresh())
-		w = d.progress // so that log lines appear above the bar
+	d.steps = newLogger(c.lines) // not above the live line, which shows them
+	if d.progress != nil {
+		c.lines = append(c.lines, d.progress)
 	}
-	d.log = newLogger(w)
+	d.log = newLogger(c.lines)
 	return d
 }
 
 // newLogger writes a line for each entry: time, level, message, fields.
-func newLogger(w io.Writer) *zap.Logger {
+func newLogger(to []io.Writer) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
 	encoding.EncodeLevel = zapcore.CapitalLevelEncoder
 	encoding.ConsoleSeparator = " "
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel)
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(zapcore.AddSync(io.MultiWriter(to...))), zap.InfoLevel)
 	return zap.New(core)
 }
 
@@ -74,12 +83,11 @@ func (d *display) step(e trainer.Event) {
 		d.last = e
 		d.mu.Unlock()
 		d.bar.SetCurrent(int64(e.Step))
-		return
 	}
 	if e.Step%d.every != 0 && e.Step != e.Total {
 		return
 	}
-	d.log.Info("step", zap.Int("step", e.Step), zap.Int("epoch", e.Epoch), figure("loss", e.Loss), figure("accuracy", e.Accuracy),
+	d.steps.Info("step", zap.Int("step", e.Step), zap.Int("epoch", e.Epoch), figure("loss", e.Loss), figure("accuracy", e.Accuracy),
 		figure("lr", e.LR), figure("samples_per_sec", e.SamplesPerSec), zap.String("left", e.Remaining.Round(time.Second).String()))
 }
 
@@ -130,4 +138,7 @@ func (d *display) close() {
 		d.progress.Wait()
 	}
 	d.log.Sync() // stderr may not support it, and then needs none
+	for _, c := range d.closers {
+		c.Close()
+	}
 }

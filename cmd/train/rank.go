@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,7 +42,9 @@ func (j *job) here(ctx context.Context, world int) error {
 		})
 	}
 	first := group.Wait()
-	return j.result(summary, gravest(append([]error{first}, errs...)))
+	err := gravest(append([]error{first}, errs...))
+	j.tidy(err)
+	return j.result(summary, err)
 }
 
 // gravest returns the error that explains the others, given in order of time as
@@ -73,15 +77,38 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	})
 	defer func() { err = errors.Join(err, comm.Close()) }()
 
-	var w io.Writer
-	if transport.Rank() == 0 || j.config.Observe.AllRanks {
-		w = j.stderr
+	show, err := j.display(transport.Rank())
+	if err != nil {
+		return nil, err
 	}
-	show := newDisplay(w, j.terminal && transport.Rank() == 0, j.config.Observe.LogEvery)
 	defer show.close()
 	s, err = j.train(ctx, trainer.Job{
 		Config: j.config, Comm: comm, Device: device, Resume: j.resume, RunDir: j.runDir,
 		Events: events, Stop: j.stop, On: show.on, Started: j.started,
 	})
 	return s, j.config.Blame(err)
+}
+
+// display decides where a rank shows what happens: on the terminal or stderr,
+// and in its own file of the run directory.
+func (j *job) display(rank int) (*display, error) {
+	c := displayConfig{every: j.config.Observe.LogEvery}
+	launched := j.place.Source == byLauncher // stderr is filed, rank 0's shown too
+	switch {
+	case rank == 0 && launched && lookup(j.environ)(liveVariable) != "":
+		c.live = os.Stdout
+	case rank == 0 && !launched && j.terminal:
+		c.live = j.stderr
+	case rank == 0 || launched || j.config.Observe.AllRanks:
+		c.lines = append(c.lines, j.stderr)
+	}
+	if j.runDir != "" && (!launched || c.live != nil) {
+		file, err := os.OpenFile(filepath.Join(j.runDir, fmt.Sprintf("rank-%d.log", rank)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("the rank's log cannot be written: %w", err)
+		}
+		c.lines = append(c.lines, file)
+		c.closers = append(c.closers, file)
+	}
+	return newDisplay(c), nil
 }

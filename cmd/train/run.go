@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gradfusion/gradfusion/configs"
+	"github.com/gradfusion/gradfusion/launch"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/trainer"
 	"github.com/gradfusion/gradfusion/trainer/config"
@@ -20,7 +20,9 @@ type job struct {
 	*command
 	options
 	config *config.Config
+	place  launch.Place    // in a job that others have started
 	runDir string          // "": the run leaves nothing
+	ownDir bool            // runDir was made for this run
 	stop   <-chan struct{} // closed when the user asks to end
 }
 
@@ -45,14 +47,7 @@ func (c *command) runTraining(args []string) error {
 	if o.resume && j.config.Checkpoint.Dir == "" {
 		return j.config.Errorf("checkpoint.dir", "-resume needs checkpoint.dir, the directory of the checkpoints to continue from; it is not set")
 	}
-	ctx, signals := watchSignals(context.Background())
-	defer signals.close()
-	j.stop = signals.stop
-	err = j.decide(ctx)
-	if errors.Is(context.Cause(ctx), errInterrupted) {
-		return errInterrupted
-	}
-	return err
+	return j.decide()
 }
 
 // fits checks what depends on the number of ranks, so that a mistake is told
@@ -116,6 +111,7 @@ func (j *job) makeRunDir() error {
 	}
 	var err error
 	if dir == "auto" {
+		j.ownDir = true
 		dir, err = newRunDir(filepath.Join("runs", j.started.Format("20060102-150405")+"-"+j.config.Model.Name))
 	} else {
 		err = os.MkdirAll(dir, 0o755)

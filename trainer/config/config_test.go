@@ -33,7 +33,7 @@ optim: {name: adamw, lr: 1e-3, beta2: 0.95, clip_norm: 1.5, schedule: {name: mul
 train: {steps: 20, seed: 18446744073709551615, micro_batch: 16, eval_every: 90s, deterministic: world}
 fusion: {threshold_mb: 0.01, overlap: false}
 collective: {timeout: 1m30s, transport: inproc}
-launch: {nproc: 3, rendezvous: "[::1]:29500"}
+launch: {nproc: 3}
 checkpoint: {dir: "a dir: #1 \"ü\"", every: 7 steps}
 observe: {run_dir: "", trace: true}
 `))
@@ -131,6 +131,8 @@ func TestUnsupportedAreRefused(t *testing.T) {
 			other = "[a]"
 		} else if row.key == "collective.segment" {
 			other = "1MiB"
+		} else if row.key == "launch.rendezvous" {
+			other = "host:1"
 		}
 		_, err := Load("", Sources{Set: []string{row.key + "=" + other}})
 		require.ErrorContains(t, err, row.key+" asks for ", row.key)

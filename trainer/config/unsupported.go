@@ -30,6 +30,7 @@ func unsupported() []struct{ key, feature string } {
 		{"collective.checksum", "checksums of messages"},
 		{"collective.tls", "encrypted connections"},
 		{"collective.faults", "injected faults"},
+		{"launch.rendezvous", "an address to meet at (set MASTER_ADDR and MASTER_PORT)"},
 		{"launch.hosts", "starting processes on other hosts"},
 		{"launch.placement", "placement of ranks"},
 		{"launch.max_restarts", "restarts"},
