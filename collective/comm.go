@@ -36,7 +36,10 @@ type Codec interface {
 // ReduceScatter: In is the whole, Out the own part; Gather and Scatter
 // likewise, with Out (Gather) and In (Scatter) needed on Root only. AllToAll: In
 // and Out are cut in one part per rank. Bounds, where given, have Size()+1
-// ascending offsets into the whole vector; nil cuts equally (plan.Cut).
+// ascending offsets into the whole vector; nil cuts equally (plan.Cut). In is
+// not changed when Out is given. In place, Reduce may change In on all ranks and
+// ReduceScatter all of In; AllGather and Gather then take the whole in In, the
+// own part in its place (Gather: on Root; the others have only their part).
 type Call struct {
 	Kind      plan.Kind
 	Op        Op
@@ -48,6 +51,7 @@ type Call struct {
 	Codec     Codec
 	After     device.Event // the call waits for it; nil: ready now
 	Label     string       // bucket and parameters, for reports
+	agree     uint32       // what a Barrier agrees upon, beside itself
 }
 
 // PointToPoint is one send or receive of an Exchange.

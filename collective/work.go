@@ -1,32 +1,112 @@
 package collective
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
-// Work is a call in flight.
+// Work is a call in flight. Its methods are safe for concurrent use.
 type Work struct {
-	done chan struct{}
-	err  error
+	mu    sync.Mutex
+	ended bool
+	err   error
+	done  chan struct{} // made when somebody asks for it
+
+	// Of a Group's call; zero for a hook's.
+	group    *Group
+	ctx      context.Context
+	call     Call
+	sequence uint64
+	next     *Work // in the Group's queue
+	waiting  int   // parts of an Exchange that have not ended
 }
 
 // NewWork returns a Work and the function that completes it, for hooks that
 // bring their own communication. complete is called once.
 func NewWork() (w *Work, complete func(error)) {
-	w = &Work{done: make(chan struct{})}
-	return w, func(err error) { w.err = err; close(w.done) }
+	w = &Work{}
+	return w, w.finish
+}
+
+func failedWork(err error) *Work { return &Work{ended: true, err: err} }
+
+// finish ends w; only the first call counts.
+func (w *Work) finish(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.ended, w.err = true, err
+	w.group, w.call = nil, Call{}
+	if w.done != nil {
+		close(w.done)
+	}
+}
+
+// partEnded counts down the parts of an Exchange and ends w with the last.
+func (w *Work) partEnded(err error) {
+	w.mu.Lock()
+	w.waiting--
+	last := w.waiting == 0
+	w.mu.Unlock()
+	if last || err != nil {
+		w.finish(err)
+	}
 }
 
 // Done is closed when the call has ended.
-func (w *Work) Done() <-chan struct{} { return w.done }
+func (w *Work) Done() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == nil {
+		w.done = make(chan struct{})
+		if w.ended {
+			close(w.done)
+		}
+	}
+	return w.done
+}
 
-// Err returns the call's error; only valid after Done.
-func (w *Work) Err() error { return w.err }
+// Err returns the call's error; nil before Done.
+func (w *Work) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
 
-// Wait returns the call's error when it has ended, or ctx's.
+// Wait returns the call's error when it has ended, or ctx's when that ends
+// first; the call goes on then. When the Comm is idle the call runs on the
+// caller's goroutine, which saves two switches.
 func (w *Work) Wait(ctx context.Context) error {
+	w.mu.Lock()
+	ended, group := w.ended, w.group
+	w.mu.Unlock()
+	// Running the call here is right only where Wait could not end before it.
+	if !ended && group != nil && (ctx.Done() == nil || ctx.Done() == w.ctx.Done()) {
+		group.runUntil(w)
+		ended = w.hasEnded()
+	}
+	if ended {
+		return w.Err()
+	}
 	select {
-	case <-w.done:
-		return w.err
+	case <-w.Done():
+		return w.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// about returns the call, or the zero Call once it has ended.
+func (w *Work) about() Call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.call
+}
+
+func (w *Work) hasEnded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
 }

@@ -20,6 +20,7 @@ type Connect func(tb testing.TB, n int) []collective.Transport
 // Run tests transports, and Groups over them.
 func Run(t *testing.T, connect Connect) {
 	t.Run("transport", func(t *testing.T) { Transports(t, connect) })
+	t.Run("group", func(t *testing.T) { Groups(t, connect) })
 }
 
 // patience is how long a step may take before the suite calls it hung.
@@ -65,6 +66,21 @@ func (w *world) each(f func(ctx context.Context, rank int, t collective.Transpor
 	if err := all.Wait(); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// groups runs f on every rank of a fresh world at once, each with its Group.
+func groups(t *testing.T, connect Connect, n int, config collective.GroupConfig, f func(ctx context.Context, g *collective.Group) error) {
+	t.Helper()
+	with(t, connect, n, func(w *world) {
+		w.each(func(ctx context.Context, rank int, tr collective.Transport) error {
+			g := collective.NewGroup(tr, config)
+			err := f(ctx, g)
+			if err == nil { // nobody leaves before all are done
+				err = collective.Barrier(ctx, g)
+			}
+			return errors.Join(err, g.Close())
+		})
+	})
 }
 
 // pattern fills b with bytes that depend on all of its arguments.

@@ -1,0 +1,202 @@
+package commtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// Groups tests collective.Group over a transport.
+func Groups(t *testing.T, connect Connect) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, Connect)
+	}{
+		{"worked values", testWorkedValues},
+		{"every operation", testEveryOperation},
+		{"parts of any size", testBounds},
+		{"random floats", testRandomFloats},
+		{"queue", testQueue},
+		{"sub-groups", testSubGroups},
+		{"exchange", testExchange},
+		{"events", testEvents},
+		{"different calls", testDifferentCalls},
+		{"cancelled call", testCancelledCall},
+		{"time-out", testTimeout},
+		{"lost peer", testLostPeer},
+		{"closed peer", testClosedPeer},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, connect) })
+	}
+}
+
+// testWorkedValues has the sums that one can do in one's head.
+func testWorkedValues(t *testing.T, connect Connect) {
+	groups(t, connect, 4, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
+		for _, tt := range []struct {
+			op   collective.Op
+			want [2]float32
+		}{{collective.Sum, [2]float32{10, 14}}, {collective.Mean, [2]float32{2.5, 3.5}}} {
+			r := float32(g.Rank())
+			got := [2]float32{r + 1, r + 2}
+			if err := collective.AllReduce(ctx, g, tt.op, device.FromF32(got[:])); err != nil {
+				return err
+			}
+			if got != tt.want {
+				return fmt.Errorf("%v of [1 2] [2 3] [3 4] [4 5] is %v, not %v", tt.op, got, tt.want)
+			}
+		}
+		return nil
+	})
+}
+
+// testEveryOperation runs all kinds, reductions, types and algorithms over
+// awkward lengths, with small integers whose results are exact.
+func testEveryOperation(t *testing.T, connect Connect) {
+	for _, n := range []int{1, 2, 3, 4, 5, 7} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
+			groups(t, connect, n, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
+				for _, k := range plan.Kinds() {
+					for _, typ := range types() {
+						for _, op := range ops(k) {
+							for _, length := range opLengths(n, typ, op) {
+								if err := everyForm(ctx, g, trial{kind: k, op: op, typ: typ, length: length, root: length % n}); err != nil {
+									return err
+								}
+							}
+						}
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// everyForm runs a trial by every algorithm, out of place and in place.
+func everyForm(ctx context.Context, g *collective.Group, tr trial) error {
+	for _, a := range plan.Algorithms() {
+		if !a.Does(tr.kind) {
+			continue
+		}
+		tr.algorithm = a.Name
+		for _, tr.inPlace = range []bool{false, true} {
+			if err := tr.run(ctx, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func types() []device.Type {
+	return []device.Type{device.F32, device.F16, device.BF16, device.F64, device.I32, device.I64, device.I8, device.U8}
+}
+
+func ops(k plan.Kind) []collective.Op {
+	if !k.Reduces() {
+		return []collective.Op{collective.Sum}
+	}
+	return []collective.Op{collective.Sum, collective.Prod, collective.Max, collective.Min, collective.Mean}
+}
+
+// opLengths is thorough for the commonest call and brief for the others.
+func opLengths(n int, typ device.Type, op collective.Op) []int {
+	if op != collective.Sum {
+		return []int{n + 1}
+	}
+	switch typ {
+	case device.F32:
+		lengths := []int{0, 1, n - 1, n, n + 1, 4*n + 3, 1009, 20_011}
+		if n == 3 { // chunks of more than one segment
+			lengths = append(lengths, 900_001)
+		}
+		return lengths
+	case device.BF16:
+		return []int{0, 1, n + 1, 40_003}
+	}
+	return []int{0, n + 1, 1009}
+}
+
+// testBounds has parts of random sizes, some of them empty.
+func testBounds(t *testing.T, connect Connect) {
+	for _, n := range []int{1, 2, 3, 5} {
+		groups(t, connect, n, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
+			rng := rand.New(rand.NewPCG(uint64(n), 7)) // the same on all ranks
+			for range 12 {
+				bounds := make([]int, n+1)
+				for i := range n {
+					bounds[i+1] = bounds[i] + max(0, rng.IntN(40)-10)
+				}
+				sizes := make([][]int, n) // of all-to-all: from, to
+				for i := range sizes {
+					sizes[i] = make([]int, n)
+					for j := range sizes[i] {
+						sizes[i][j] = max(0, rng.IntN(20)-5)
+					}
+				}
+				for _, k := range plan.Kinds() {
+					tr := trial{kind: k, typ: device.I32, length: bounds[n], bounds: bounds, root: n / 2}
+					if k == plan.Barrier {
+						continue
+					}
+					if k == plan.AllToAll {
+						tr.sizes = sizes
+					}
+					if err := everyForm(ctx, g, tr); err != nil {
+						return fmt.Errorf("bounds %v: %w", bounds, err)
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// testRandomFloats compares with the plan's simulation to the bit, on all ranks.
+func testRandomFloats(t *testing.T, connect Connect) {
+	add := func(dst, src []float32) {
+		for i := range dst {
+			dst[i] += src[i]
+		}
+	}
+	for _, n := range []int{2, 3, 5} {
+		for _, a := range plan.Algorithms() {
+			if !a.Does(plan.AllReduce) {
+				continue
+			}
+			const length = 70_001
+			vectors := make([][]float32, n)
+			for r := range vectors {
+				vectors[r] = make([]float32, length)
+				rng := rand.New(rand.NewPCG(uint64(r), uint64(n)))
+				for i := range vectors[r] {
+					vectors[r][i] = float32(rng.NormFloat64())
+				}
+			}
+			want := make([][]float32, n)
+			for r := range want {
+				want[r] = append([]float32(nil), vectors[r]...)
+			}
+			if err := plan.Simulate(a.Plan(plan.AllReduce, n, 0), want, nil, add); err != nil {
+				t.Fatal(err)
+			}
+			groups(t, connect, n, collective.GroupConfig{Algorithm: a.Name}, func(ctx context.Context, g *collective.Group) error {
+				got := device.FromF32(vectors[g.Rank()])
+				if err := collective.AllReduce(ctx, g, collective.Sum, got); err != nil {
+					return err
+				}
+				if !bytes.Equal(got.Bytes(), device.FromF32(want[0]).Bytes()) {
+					return fmt.Errorf("%s differs from its simulation", a.Name)
+				}
+				return nil
+			})
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// lane is one direction of Exchange with one peer.
+type lane struct {
+	peer int
+	recv bool
+}
+
+// exchangeLane carries out what Exchanges ask of its lane, in order. Lanes do
+// not wait for each other: a pipeline stage may wait for a gradient and send an
+// activation at the same time.
+type exchangeLane struct {
+	lane
+	group *Group
+	wake  chan struct{}
+	guard guard
+
+	// Under Group.mu.
+	queue []exchangePart
+	head  int
+	limit uint64 // no message after this one will come
+
+	done     atomic.Uint64 // parts carried out
+	latest   atomic.Int64
+	sender   sender
+	receiver receiver
+}
+
+type exchangePart struct {
+	work *Work
+	buf  device.Buf
+}
+
+// Exchange implements Comm. Its parts begin at once, whatever calls are queued.
+func (g *Group) Exchange(ctx context.Context, list []PointToPoint) *Work {
+	w := &Work{group: nil, ctx: ctx, call: Call{Kind: pointToPoint}, waiting: len(list)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.death != nil {
+		return failedWork(g.deathOf(w))
+	}
+	for _, p := range list {
+		if p.Peer < 0 || p.Peer >= len(g.ranks) {
+			return failedWork(fmt.Errorf("rank %d, group %s: exchange with rank %d of %d", g.rank, g.config.Name, p.Peer, len(g.ranks)))
+		}
+	}
+	if len(list) == 0 {
+		w.finish(nil)
+	}
+	for _, p := range list {
+		l := g.laneLocked(lane{p.Peer, p.Recv})
+		l.queue = append(l.queue, exchangePart{w, p.Buf})
+		l.signal()
+	}
+	return w
+}
+
+func (l *exchangeLane) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (g *Group) laneTo(at lane) *exchangeLane {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.laneLocked(at)
+}
+
+// laneLocked returns a lane, which starts with its first use; g.mu is held.
+func (g *Group) laneLocked(at lane) *exchangeLane {
+	if l := g.lanes[at]; l != nil {
+		return l
+	}
+	l := &exchangeLane{lane: at, group: g, wake: make(chan struct{}, 1), limit: math.MaxUint64}
+	l.guard.group = g
+	l.sender = sender{group: g, ctx: g.ctx, tag: g.tag(exchangeChannel), latest: &l.latest}
+	l.receiver.init(g, g.ctx, g.tag(exchangeChannel), &l.latest)
+	g.lanes[at] = l
+	if g.death == nil {
+		g.owned.Go(l.loop)
+	}
+	return l
+}
+
+// sentTo is the number of messages that Exchanges have sent to a peer.
+func (g *Group) sentTo(peer int) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l := g.lanes[lane{peer, false}]; l != nil {
+		return l.done.Load()
+	}
+	return 0
+}
+
+// limitTo says that the peer has closed after so many messages.
+func (l *exchangeLane) limitTo(limit uint64) {
+	l.group.mu.Lock()
+	l.limit = limit
+	asked := l.head < len(l.queue) && l.done.Load() >= limit
+	var w *Work
+	if asked {
+		w = l.queue[l.head].work
+	}
+	l.group.mu.Unlock()
+	if asked {
+		l.group.kill(w, l.describe(w, device.Buf{}, fmt.Errorf("it %w the group", ErrClosed)))
+	}
+}
+
+func (l *exchangeLane) loop() {
+	for {
+		select {
+		case <-l.wake:
+			for l.next() {
+			}
+		case <-l.group.ctx.Done():
+			l.drain()
+			return
+		}
+	}
+}
+
+// next carries out the oldest part; false when there is none.
+func (l *exchangeLane) next() bool {
+	g := l.group
+	g.mu.Lock()
+	if l.head == len(l.queue) || g.death != nil {
+		g.mu.Unlock()
+		return false
+	}
+	part := l.queue[l.head]
+	gone := l.done.Load() >= l.limit
+	g.mu.Unlock()
+	err := l.guard.begin(part.work)
+	if err == nil && gone {
+		err = fmt.Errorf("it %w the group", ErrClosed)
+	}
+	if err == nil {
+		err = l.carryOut(part.buf)
+	}
+	l.guard.end()
+	if err != nil {
+		g.kill(part.work, l.describe(part.work, part.buf, err))
+		return false // drain ends the part with its error
+	}
+	l.done.Add(1)
+	g.mu.Lock()
+	l.queue[l.head] = exchangePart{}
+	if l.head++; l.head == len(l.queue) {
+		l.queue, l.head = l.queue[:0], 0
+	}
+	g.mu.Unlock()
+	part.work.partEnded(nil)
+	return true
+}
+
+func (l *exchangeLane) carryOut(b device.Buf) error {
+	h := header{kind: pointToPoint, typ: b.Type, sequence: l.done.Load() + 1, count: b.Len}
+	l.guard.waiting.Store(int32(l.peer))
+	if l.recv {
+		return l.receiver.receive(l.peer, h, b, false)
+	}
+	return l.sender.send(l.peer, h, b.Bytes())
+}
+
+// describe makes the error of a part; an empty b is not mentioned.
+func (l *exchangeLane) describe(w *Work, b device.Buf, err error) *PeerError {
+	e := l.group.describe(w, err)
+	e.Peer, e.Sequence = l.peer, l.done.Load()+1
+	e.Call = "send"
+	if l.recv {
+		e.Call = "receive"
+	}
+	if b.Len > 0 {
+		e.Call += fmt.Sprintf(" of %d %v", b.Len, b.Type)
+	}
+	return e
+}
+
+// drain ends all parts that the group's death has left.
+func (l *exchangeLane) drain() {
+	g := l.group
+	g.awaitTold()
+	l.guard.close()
+	g.mu.Lock()
+	left := l.queue[l.head:]
+	l.queue, l.head = nil, 0
+	errs := make([]error, len(left))
+	for i, part := range left {
+		errs[i] = g.deathOf(part.work)
+	}
+	g.mu.Unlock()
+	for i, part := range left {
+		part.work.partEnded(errs[i])
+	}
+}

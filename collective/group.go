@@ -1,0 +1,261 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/observe"
+)
+
+// GroupConfig says how a Group works. The zero value is usable.
+type GroupConfig struct {
+	// Name is the group's name in errors and the lane of its spans. Groups over
+	// one transport need different names.
+	Name string
+	// Timeout bounds every call from when it begins to run. 0: 60 s.
+	Timeout time.Duration
+	// Algorithm is used by calls that name none, where it has the operation.
+	// "" or "auto": the cheapest by plan.Choose.
+	Algorithm string
+	// Links is what Choose reckons with; its Hosts are the transport's.
+	Links plan.Links
+	// Events receives the spans Call and CallWait; nil drops them.
+	Events *observe.Recorder
+	// Generation counts regroupings of the job.
+	Generation uint32
+	// Reducer is the arithmetic; nil: plain loops.
+	Reducer Reducer
+}
+
+// Group is a Comm over a Transport. It has a goroutine that runs its calls in
+// order, one that sends while it receives, one per watched peer that learns of
+// failures, and one per peer and direction of Exchange: Close waits for all.
+type Group struct {
+	transport Transport
+	config    GroupConfig
+	reducer   Reducer
+	id        uint64 // names the group in tags
+	rank      int
+	ranks     []int // the transport's rank of each of this group's ranks
+	hosts     [][]int
+
+	ctx    context.Context // ends when the group dies
+	cancel context.CancelFunc
+	owned  sync.WaitGroup
+
+	mu           sync.Mutex
+	first, last  *Work // the queue
+	running      bool  // somebody executes calls
+	sequence     uint64
+	subs         int // sub-groups made so far
+	death        *PeerError
+	deadly       *Work // the call that met it, or nil
+	closed       bool
+	told         chan struct{} // closed when the peers know of the death
+	left         map[int]bool  // peers that closed
+	closedBy     int           // the first of them, or -1
+	closedAfter  uint64        // and the last call that it takes part in
+	lanes        map[lane]*exchangeLane
+	wake         chan struct{}
+	currentLocal atomic.Uint64 // the running call's sequence number, or 0
+	recent       [32]header    // of the newest calls
+	executor     executor
+}
+
+var _ Comm = (*Group)(nil)
+
+// NewGroup makes the Comm of all ranks of t. Every rank makes it with the same
+// config (Events and Reducer aside). The caller closes the Group first, then
+// the transport.
+func NewGroup(t Transport, config GroupConfig) *Group {
+	ranks := make([]int, t.Size())
+	for r := range ranks {
+		ranks[r] = r
+	}
+	if config.Name == "" {
+		config.Name = "world"
+	}
+	return newGroup(t, config, ranks, 0)
+}
+
+func newGroup(t Transport, config GroupConfig, ranks []int, parent uint64) *Group {
+	if config.Timeout == 0 {
+		config.Timeout = 60 * time.Second
+	}
+	g := &Group{
+		transport: t, config: config, reducer: config.Reducer, ranks: ranks,
+		id: groupID(config, ranks, parent), rank: slices.Index(ranks, t.Rank()),
+		told: make(chan struct{}), wake: make(chan struct{}, 1), lanes: map[lane]*exchangeLane{}, left: map[int]bool{}, closedBy: -1,
+	}
+	if g.reducer == nil {
+		g.reducer = plainReducer{}
+	}
+	g.hosts = localHosts(t.Hosts(), ranks)
+	g.config.Links.Hosts = g.hosts
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.executor.init(g)
+	g.owned.Go(g.work)
+	for _, peer := range g.watched() {
+		g.owned.Go(func() { g.watch(peer) })
+	}
+	return g
+}
+
+// groupID names a group alike on all of its ranks.
+func groupID(config GroupConfig, ranks []int, parent uint64) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d %d %v", config.Name, config.Generation, parent, ranks)
+	return h.Sum64()
+}
+
+// localHosts renumbers a transport's hosts for some of its ranks.
+func localHosts(all [][]int, ranks []int) [][]int {
+	var hosts [][]int
+	for _, host := range all {
+		var local []int
+		for r, global := range ranks {
+			if slices.Contains(host, global) {
+				local = append(local, r)
+			}
+		}
+		if len(local) > 0 {
+			hosts = append(hosts, local)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b []int) int { return a[0] - b[0] })
+	return hosts
+}
+
+// Rank implements Comm.
+func (g *Group) Rank() int { return g.rank }
+
+// Size implements Comm.
+func (g *Group) Size() int { return len(g.ranks) }
+
+// Hosts implements Comm. The caller must not change it.
+func (g *Group) Hosts() [][]int { return g.hosts }
+
+// Generation implements Comm.
+func (g *Group) Generation() uint32 { return g.config.Generation }
+
+// Name returns the group's name.
+func (g *Group) Name() string { return g.config.Name }
+
+// A tag names the group and what a message is for. The group's calls run in one
+// order on all ranks, so their messages need no further numbers: a message of
+// another call is found by its header, also long after that call.
+const (
+	callChannel = iota
+	noticeChannel
+	exchangeChannel
+	channels = 16
+)
+
+func (g *Group) tag(channel uint64) Tag { return Tag(g.id - g.id%channels + channel) }
+
+// Start implements Comm.
+func (g *Group) Start(ctx context.Context, c Call) *Work {
+	w := &Work{group: g, ctx: ctx, call: c}
+	g.mu.Lock()
+	g.sequence++
+	w.sequence = g.sequence
+	if g.death != nil {
+		err := g.deathOf(w)
+		g.mu.Unlock()
+		return failedWork(err)
+	}
+	if g.last == nil {
+		g.first = w
+	} else {
+		g.last.next = w
+	}
+	g.last = w
+	g.mu.Unlock()
+	g.signal()
+	return w
+}
+
+func (g *Group) signal() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work runs the queue's calls, unless a caller of Wait does.
+func (g *Group) work() {
+	for {
+		select {
+		case <-g.wake:
+			g.runUntil(nil)
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
+// runUntil runs queued calls in order, until w has ended or the queue is empty.
+// It returns at once when somebody else runs them.
+func (g *Group) runUntil(w *Work) {
+	g.mu.Lock()
+	if g.running {
+		g.mu.Unlock()
+		return
+	}
+	g.running = true
+	for g.first != nil && g.death == nil && (w == nil || !w.hasEnded()) {
+		next := g.pop()
+		g.mu.Unlock()
+		g.runOne(next)
+		g.mu.Lock()
+	}
+	g.running = false
+	more := g.first != nil
+	g.mu.Unlock()
+	if more {
+		g.signal()
+	}
+}
+
+// pop takes the oldest call off the queue; g.mu is held.
+func (g *Group) pop() *Work {
+	w := g.first
+	g.first, w.next = w.next, nil
+	if g.first == nil {
+		g.last = nil
+	}
+	return w
+}
+
+func (g *Group) runOne(w *Work) {
+	g.currentLocal.Store(w.sequence)
+	err := g.executor.run(w)
+	g.currentLocal.Store(0)
+	if err != nil {
+		err = g.fail(w, err)
+	}
+	g.executor.settle()
+	w.finish(err)
+}
+
+// Close implements Comm: calls that have not ended fail with ErrClosed. The
+// transport stays open. Peers notice when they start a call after the last one
+// that this rank took part in.
+func (g *Group) Close() error {
+	g.mu.Lock()
+	closed := g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if !closed {
+		g.leave()
+	}
+	g.owned.Wait()
+	g.executor.guard.close()
+	return nil
+}

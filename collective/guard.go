@@ -1,0 +1,105 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// guard ends the group when the call that it watches takes longer than the
+// time-out or when the call's context ends. It is used for one call at a time
+// and allocates nothing when calls share a context.
+type guard struct {
+	group   *Group
+	waiting atomic.Int32 // the rank waited for, or -1
+	sender  *sender      // knows whom a send waits for
+
+	mu       sync.Mutex
+	work     *Work
+	deadline time.Time
+	timer    *time.Timer
+	watched  <-chan struct{} // the context's end that stop belongs to
+	stop     func() bool
+}
+
+// begin watches w; its error is that w's context has ended already.
+func (d *guard) begin(w *Work) error {
+	d.waiting.Store(-1)
+	timeout := d.group.config.Timeout
+	d.mu.Lock()
+	d.work = w
+	d.deadline = time.Now().Add(timeout)
+	if d.timer == nil {
+		d.timer = time.AfterFunc(min(timeout, nudgeEvery), d.expired)
+	} else {
+		d.timer.Reset(min(timeout, nudgeEvery))
+	}
+	if ended := w.ctx.Done(); ended != nil && ended != d.watched {
+		if d.stop != nil {
+			d.stop()
+		}
+		ctx := w.ctx
+		d.watched, d.stop = ended, context.AfterFunc(ctx, func() { d.cancelled(ctx) })
+	}
+	d.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
+	}
+	return nil
+}
+
+// end stops watching.
+func (d *guard) end() {
+	d.mu.Lock()
+	d.work = nil
+	d.timer.Stop()
+	d.mu.Unlock()
+}
+
+// close lets go of the last context.
+func (d *guard) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop != nil {
+		d.stop()
+	}
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+// expired nudges the peer that is waited for, or ends the group when the time
+// is over.
+func (d *guard) expired() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.work == nil {
+		return
+	}
+	peer := int(d.waiting.Load())
+	if peer < 0 && d.sender != nil {
+		peer = int(d.sender.peer.Load())
+	}
+	if left := time.Until(d.deadline); left > 0 {
+		if peer >= 0 && d.sender != nil {
+			d.group.nudge(peer, d.work.sequence)
+		}
+		d.timer.Reset(min(left, nudgeEvery))
+		return
+	}
+	err := fmt.Errorf("not done within %v: %w", d.group.config.Timeout, context.DeadlineExceeded)
+	if peer >= 0 {
+		err = &peerFailure{peer, fmt.Errorf("waited %v for it: %w", d.group.config.Timeout, context.DeadlineExceeded)}
+	}
+	d.group.kill(d.work, d.group.describe(d.work, err))
+}
+
+func (d *guard) cancelled(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.work != nil && d.work.ctx.Done() == ctx.Done() {
+		d.group.kill(d.work, d.group.describe(d.work, context.Cause(ctx)))
+	}
+}

@@ -1,0 +1,222 @@
+package collective
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// memory is one of the buffers that a program works on.
+type memory uint8
+
+const (
+	inMemory memory = iota
+	outMemory
+	scratchMemory
+	keptMemory // copies of what plan.Hazards endanger
+	memories
+)
+
+// region is a run of elements in a memory.
+type region struct {
+	mem    memory
+	lo, hi int
+}
+
+// transfer is one rank's half of a move; a move from a rank to itself is a
+// transfer with the own rank as peer, among the receives.
+type transfer struct {
+	peer   int
+	at     region
+	from   region // own moves only: where the values come from
+	reduce bool
+}
+
+// step is what a rank does in one round; or, with fold, between two plans.
+type step struct {
+	keep            [][2]region // copies before anything is sent: to, from
+	sends, receives []transfer
+	large           bool // a send may wait for its receiver
+	fold            bool
+}
+
+// program is a plan compiled for one call shape and rank: the moves that
+// concern the rank, in elements.
+type program struct {
+	header   header
+	before   [][2]region // copies: to, from
+	steps    []step
+	after    [][2]region
+	divide   region // by the number of ranks, at the end
+	fold     region // receives the fold of parts
+	parts    []region
+	scratch  int // elements of scratch memory
+	kept     int // and of kept memory
+	sent     int64
+	received int64
+}
+
+// shape is what a program depends on, beside the Group.
+type shape struct {
+	kind                plan.Kind
+	op                  Op
+	typ                 device.Type
+	root, in, out       int
+	inBounds, outBounds uint64
+	algorithm           string
+}
+
+func shapeOf(c *Call) shape {
+	return shape{
+		kind: c.Kind, op: c.Op, typ: c.typ(), root: c.Root, in: c.In.Len, out: c.Out.Len,
+		inBounds: fingerprint(c.InBounds), outBounds: fingerprint(c.OutBounds), algorithm: c.Algorithm,
+	}
+}
+
+func (c *Call) typ() device.Type {
+	switch {
+	case c.In.Len > 0:
+		return c.In.Type
+	case c.Out.Len > 0:
+		return c.Out.Type
+	}
+	return max(c.In.Type, c.Out.Type) // an empty part still has its type
+}
+
+// fingerprint is 0 for no bounds.
+func fingerprint(bounds []int) uint64 {
+	if bounds == nil {
+		return 0
+	}
+	h := uint64(14695981039346656037)
+	for _, b := range bounds {
+		h = (h ^ uint64(b)) * 1099511628211
+		h ^= h >> 29
+	}
+	return h | 1
+}
+
+// layout tells where a rank's chunks lie.
+type layout func(chunk, n int) region
+
+// within is the layout of chunks with these bounds in mem.
+func within(mem memory, bounds []int) layout {
+	return func(chunk, n int) region { return region{mem, bounds[chunk], bounds[chunk+n]} }
+}
+
+// subdivide cuts every part in k.
+func subdivide(parts []int, k int) []int {
+	bounds := []int{parts[0]}
+	for i := range len(parts) - 1 {
+		for _, b := range plan.Cut(parts[i+1]-parts[i], k)[1:] {
+			bounds = append(bounds, parts[i]+b)
+		}
+	}
+	return bounds
+}
+
+// add appends the own moves of p.
+func (g *Group) add(prog *program, p plan.Plan, at layout) {
+	kept := map[[2]int]bool{}
+	for h := range p.Hazards() {
+		kept[[2]int{h.Round, h.Move}] = true
+	}
+	size := prog.header.typ.Size()
+	i := 0
+	for round := range p.Rounds {
+		var s step
+		keeping := 0
+		for j, m := range round {
+			if m.From != g.rank && m.To != g.rank {
+				continue
+			}
+			source := region{}
+			if m.From == g.rank {
+				source = at(m.Src, m.N)
+			}
+			if kept[[2]int{i, j}] && m.From == g.rank {
+				copied := region{keptMemory, keeping, keeping + source.hi - source.lo}
+				s.keep = append(s.keep, [2]region{copied, source})
+				source, keeping = copied, copied.hi
+			}
+			bytes := (source.hi - source.lo) * size
+			switch {
+			case m.From == m.To:
+				s.receives = append(s.receives, transfer{peer: m.To, at: at(m.Dst, m.N), from: source, reduce: m.Reduce})
+			case m.From == g.rank:
+				s.large = s.large || bytes > smallLimit
+				prog.sent += int64(bytes)
+				s.sends = append(s.sends, transfer{peer: m.To, at: source})
+			default:
+				t := transfer{peer: m.From, at: at(m.Dst, m.N), reduce: m.Reduce}
+				prog.received += int64((t.at.hi - t.at.lo) * size)
+				s.receives = append(s.receives, t)
+			}
+		}
+		prog.kept = max(prog.kept, keeping)
+		if len(s.sends)+len(s.receives) > 0 {
+			prog.steps = append(prog.steps, s)
+		}
+		i++
+	}
+}
+
+// algorithm returns the plan's algorithm for a call, by the call's name for it,
+// the group's, or by cost.
+func (g *Group) algorithm(c *Call, bytes int) (plan.Algorithm, error) {
+	if name := c.Algorithm; name != "" && name != "auto" {
+		a, err := plan.Lookup(name)
+		if err == nil && !a.Does(c.Kind) {
+			err = fmt.Errorf("algorithm %s has no %v", name, c.Kind)
+		}
+		return a, err
+	}
+	if name := g.config.Algorithm; name != "" && name != "auto" {
+		a, err := plan.Lookup(name)
+		if err != nil || a.Does(c.Kind) {
+			return a, err
+		}
+	}
+	return plan.Choose(c.Kind, len(g.ranks), bytes, g.config.Links), nil
+}
+
+// text describes a call for errors.
+func (g *Group) text(c Call) string {
+	if c.Kind == pointToPoint {
+		return "exchange"
+	}
+	return g.headerOf(&c).String()
+}
+
+// headerOf is the header of a call without its algorithm and sequence number.
+// count is what all ranks know alike.
+func (g *Group) headerOf(c *Call) header {
+	h := header{kind: c.Kind, typ: c.typ()}
+	if c.Kind.Reduces() {
+		h.op = c.Op
+	}
+	if c.Kind.Rooted() {
+		h.root = c.Root
+	}
+	switch c.Kind {
+	case plan.AllReduce, plan.Reduce, plan.Broadcast, plan.AllGather:
+		h.count = max(c.In.Len, c.Out.Len)
+	case plan.ReduceScatter:
+		h.count = c.In.Len
+	case plan.AllToAll:
+		if c.InBounds == nil && c.OutBounds == nil {
+			h.count = c.In.Len
+		}
+	case plan.Barrier:
+		h.typ = 0
+	}
+	if c.Kind != plan.AllToAll && c.InBounds != nil {
+		h.count = c.InBounds[len(c.InBounds)-1]
+		f := fnv.New32a()
+		fmt.Fprint(f, c.InBounds)
+		h.bounds = f.Sum32()
+	}
+	return h
+}
