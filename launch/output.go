@@ -1,0 +1,75 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	tailLines = 12
+	tailBytes = 8 << 10
+)
+
+// log is the file with one worker's output.
+type log struct {
+	file  *os.File
+	name  string // "" when the file is anonymous
+	start int64  // where this run's output begins
+}
+
+// openLog appends to the rank's file in dir, or to one without a name when dir
+// is empty.
+func openLog(dir string, rank int) (*log, error) {
+	if dir == "" {
+		file, err := os.CreateTemp("", "gradfusion-rank-*")
+		if err != nil {
+			return nil, fmt.Errorf("launch: log of rank %d: %w", rank, err)
+		}
+		_ = os.Remove(file.Name())
+		return &log{file: file}, nil
+	}
+	name := filepath.Join(dir, fmt.Sprintf("rank-%d.log", rank))
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("launch: log of rank %d: %w", rank, err)
+	}
+	about, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("launch: log of rank %d: %w", rank, err)
+	}
+	return &log{file: file, name: name, start: about.Size()}, nil
+}
+
+// crashed reports whether the Go runtime printed this line on ending a program.
+func crashed(line string) bool {
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+}
+
+// lastLines reads the end of this run's output; of a crash, its first lines.
+func (l *log) lastLines() []string {
+	about, err := l.file.Stat()
+	if err != nil {
+		return nil
+	}
+	size := about.Size()
+	from := max(l.start, size-tailBytes)
+	b := make([]byte, size-from)
+	n, _ := l.file.ReadAt(b, from)
+	text := strings.TrimRight(strings.ToValidUTF8(string(b[:n]), "?"), "\n")
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	if from > l.start && len(lines) > 1 {
+		lines = lines[1:] // its beginning is cut off
+	}
+	for i, line := range lines {
+		if crashed(line) {
+			return lines[i:min(len(lines), i+tailLines)]
+		}
+	}
+	return lines[max(0, len(lines)-tailLines):]
+}

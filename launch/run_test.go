@@ -1,0 +1,288 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// scene is one Run under test.
+type scene struct {
+	Config
+	out, err bytes.Buffer
+	dir      string
+}
+
+func newScene(t *testing.T, count int, role string) *scene {
+	s := &scene{dir: t.TempDir()}
+	s.Config = Config{
+		Count:   count,
+		Command: []string{os.Args[0]},
+		Env:     []string{roleVariable + "=" + role},
+		RunDir:  s.dir,
+		Stdout:  &s.out,
+		Stderr:  &s.err,
+		Grace:   30 * time.Second,
+		Signals: make(chan os.Signal),
+	}
+	return s
+}
+
+func (s *scene) log(t *testing.T, rank int) string {
+	b, err := os.ReadFile(filepath.Join(s.dir, fmt.Sprintf("rank-%d.log", rank)))
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestOutputIsFiled(t *testing.T) {
+	s := newScene(t, 3, "say=hello")
+	code, err := Run(t.Context(), s.Config)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Equal(t, "out 0 hello\n", s.out.String())
+	require.Equal(t, "err 0 hello\n", s.err.String())
+	for rank := range 3 {
+		require.Contains(t, s.log(t, rank), fmt.Sprintf("out %d hello\n", rank))
+		require.Contains(t, s.log(t, rank), fmt.Sprintf("err %d hello\n", rank))
+	}
+	noChildren(t)
+	files, err := os.ReadDir(s.dir)
+	require.NoError(t, err)
+	require.Len(t, files, 3, "nothing but the logs is left")
+
+	// A second run appends, and its error quotes only its own lines.
+	s = &scene{Config: s.Config, dir: s.dir}
+	s.Stdout, s.Stderr = &s.out, &s.err
+	s.Env = []string{roleVariable + "=1:exit=7"}
+	code, err = Run(t.Context(), s.Config)
+	require.Equal(t, exitFailed, code)
+	require.NotContains(t, err.Error(), "hello")
+	require.Contains(t, s.log(t, 1), "hello")
+}
+
+func TestWorkersMeet(t *testing.T) {
+	s := newScene(t, 4, "meet")
+	code, err := Run(t.Context(), s.Config)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	for rank := range 4 {
+		require.Contains(t, s.log(t, rank), fmt.Sprintf("rank %d met 4 at 127.0.0.1\n", rank))
+	}
+	noChildren(t)
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		name, role string
+		code, rank int
+		says       string
+	}{
+		{"training failed", "1:say=reason 1:exit=1 exit=3", 1, 1, "err 1 reason"},
+		{"usage", "exit=2", 2, -1, "exit code 2"},
+		{"network", "0:exit=3 watch", 3, 0, "exit code 3"},
+		{"interrupted by itself", "2:exit=130 exit=0", 130, 2, "exit code 130"},
+		{"unknown code", "0:exit=42 exit=0", 1, 0, "exit code 42"},
+		{"killed", "1:kill exit=0", 3, 1, "killed by a signal (killed)"},
+		{"panic", "2:panic=mistake exit=0", 1, 2, "panic: mistake"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, 3, c.role)
+			if strings.Contains(c.role, "watch") {
+				s.Grace = 10 * time.Millisecond // they do not end by themselves
+			}
+			code, err := Run(t.Context(), s.Config)
+			require.Equal(t, c.code, code)
+			require.ErrorContains(t, err, c.says)
+			var failure *WorkerError
+			require.ErrorAs(t, err, &failure)
+			if c.rank >= 0 {
+				require.Equal(t, c.rank, failure.Rank)
+				require.ErrorContains(t, err, fmt.Sprintf("rank-%d.log", c.rank))
+			}
+			noChildren(t)
+		})
+	}
+}
+
+// TestFirstFailureIsBlamed: a worker that reports the loss of another and ends
+// first is not the cause.
+func TestFirstFailureIsBlamed(t *testing.T) {
+	h := newHolders(t)
+	s := newScene(t, 2, "0:exit=3 1:gentle")
+	s.Env = append(s.Env, "LAUNCH_TEST_PIPE="+h.path)
+	processes := map[int]int{}
+	s.Started = func(rank, process int) {
+		processes[rank] = process
+		if rank == 1 {
+			h.ready(1)
+			_ = syscall.Kill(process, syscall.SIGKILL) // after rank 0 or before: both give the same
+		}
+	}
+	code, err := Run(t.Context(), s.Config)
+	require.Equal(t, exitPeer, code)
+	require.ErrorContains(t, err, "rank 1 of 2 was killed")
+	h.ended()
+}
+
+func TestOthersAreKilledAfterTheGrace(t *testing.T) {
+	h := newHolders(t)
+	s := newScene(t, 3, "1:kill deaf child ready hang")
+	s.Env = append(s.Env, "LAUNCH_TEST_PIPE="+h.path)
+	s.Grace = 50 * time.Millisecond
+	code, err := Run(t.Context(), s.Config)
+	require.Equal(t, exitPeer, code)
+	require.ErrorContains(t, err, "rank 1 of 3 was killed by a signal")
+	h.ended()
+	noChildren(t)
+}
+
+func TestInterrupt(t *testing.T) {
+	for _, c := range []struct {
+		sent os.Signal
+		says string
+	}{
+		{os.Interrupt, "checkpoint after interrupt"},
+		{syscall.SIGTERM, "checkpoint after terminated"},
+		{syscall.SIGHUP, "checkpoint after terminated"},
+	} {
+		t.Run(c.sent.String(), func(t *testing.T) {
+			h := newHolders(t)
+			s := newScene(t, 2, "gentle")
+			s.Env = append(s.Env, "LAUNCH_TEST_PIPE="+h.path)
+			signals := make(chan os.Signal, 1)
+			s.Signals = signals
+			s.Started = func(rank, _ int) {
+				h.ready(1)
+				if rank == 1 {
+					signals <- c.sent
+				}
+			}
+			code, err := Run(t.Context(), s.Config)
+			require.Equal(t, exitInterrupted, code)
+			require.ErrorIs(t, err, ErrInterrupted)
+			require.Contains(t, s.log(t, 0), c.says)
+			require.Contains(t, s.log(t, 1), c.says)
+			h.ended()
+			noChildren(t)
+		})
+	}
+}
+
+func TestSecondInterruptKills(t *testing.T) {
+	h := newHolders(t)
+	s := newScene(t, 2, "deaf child ready hang")
+	s.Env = append(s.Env, "LAUNCH_TEST_PIPE="+h.path)
+	signals := make(chan os.Signal, 2)
+	s.Signals = signals
+	s.Started = func(rank, _ int) {
+		h.ready(2)
+		if rank == 1 {
+			signals <- os.Interrupt
+			signals <- os.Interrupt
+		}
+	}
+	code, err := Run(t.Context(), s.Config)
+	require.Equal(t, exitInterrupted, code)
+	require.ErrorIs(t, err, ErrInterrupted)
+	h.ended()
+	noChildren(t)
+}
+
+func TestCancelledContext(t *testing.T) {
+	h := newHolders(t)
+	s := newScene(t, 2, "0:gentle deaf ready hang")
+	s.Env = append(s.Env, "LAUNCH_TEST_PIPE="+h.path)
+	s.Grace = 100 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Started = func(rank, _ int) {
+		h.ready(1)
+		if rank == 1 {
+			cancel()
+		}
+	}
+	code, err := Run(ctx, s.Config)
+	require.Equal(t, exitInterrupted, code)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Contains(t, s.log(t, 0), "checkpoint after terminated")
+	h.ended()
+	noChildren(t)
+}
+
+// TestLauncherKilled: the kernel kills workers and their children, deaf or not.
+func TestLauncherKilled(t *testing.T) {
+	for _, role := range []string{"ready hang", "deaf child ready hang", "child ready watch"} {
+		t.Run(role, func(t *testing.T) {
+			h := newHolders(t)
+			launcher := exec.Command(os.Args[0])
+			launcher.Env = append(os.Environ(), roleVariable+"=launcher", "LAUNCH_TEST_WORKERS="+role, "LAUNCH_TEST_PIPE="+h.path)
+			require.NoError(t, launcher.Start())
+			n := 3
+			if strings.Contains(role, "child") {
+				n = 6
+			}
+			h.ready(n)
+			require.NoError(t, launcher.Process.Kill())
+			require.Error(t, launcher.Wait())
+			h.ended()
+		})
+	}
+}
+
+// TestLauncherInterrupted: a real signal to a real launcher.
+func TestLauncherInterrupted(t *testing.T) {
+	h := newHolders(t)
+	launcher := exec.Command(os.Args[0])
+	launcher.Env = append(os.Environ(), roleVariable+"=launcher", "LAUNCH_TEST_WORKERS=gentle", "LAUNCH_TEST_PIPE="+h.path)
+	var out bytes.Buffer
+	launcher.Stdout = &out
+	require.NoError(t, launcher.Start())
+	h.ready(3)
+	require.NoError(t, launcher.Process.Signal(os.Interrupt))
+	err := launcher.Wait()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, exitInterrupted, exit.ExitCode())
+	require.Equal(t, "checkpoint after interrupt\n", out.String(), "rank 0's, once")
+	h.ended()
+}
+
+func TestNothingToStart(t *testing.T) {
+	code, err := Run(t.Context(), Config{})
+	require.Equal(t, exitUsage, code)
+	require.Error(t, err)
+	code, err = Run(t.Context(), Config{Count: 2, Command: []string{"/no/such/program"}})
+	require.Equal(t, exitFailed, code)
+	require.ErrorContains(t, err, "rank 0 of 2 (/no/such/program)")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, err = Run(ctx, Config{Count: 2, Command: []string{os.Args[0]}})
+	require.Equal(t, exitInterrupted, code)
+	require.True(t, errors.Is(err, context.Canceled))
+	noChildren(t)
+}
+
+func TestWatchParentEndsWithItsContext(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer write.Close()
+	fd, err := syscall.Dup(int(read.Fd()))
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 2)
+	go func() { result <- WatchParent(ctx, Place{parent: fd}) }()
+	go func() { result <- WatchParent(ctx, Place{}) }()
+	cancel()
+	require.NoError(t, <-result)
+	require.NoError(t, <-result)
+}
