@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role))
 	}
+	// Orphans come to the test and not to a process 1 that may not reap them.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -179,6 +183,21 @@ func (h *holders) ended() {
 	require.NoError(h.t, h.own.Close())
 	_, err := io.Copy(io.Discard, h.read)
 	require.NoError(h.t, err, "some process still lives")
+}
+
+// reapOrphans waits for the children of dead workers, which are dead or dying
+// when ended has returned.
+func reapOrphans(t *testing.T) {
+	t.Helper()
+	for {
+		_, err := unix.Wait4(-1, nil, 0, nil)
+		if errors.Is(err, unix.ECHILD) {
+			return
+		}
+		if !errors.Is(err, unix.EINTR) {
+			require.NoError(t, err)
+		}
+	}
 }
 
 // noChildren says that Run has left nothing to be waited for.

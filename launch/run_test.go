@@ -143,7 +143,7 @@ func TestOthersAreKilledAfterTheGrace(t *testing.T) {
 	require.Equal(t, exitPeer, code)
 	require.ErrorContains(t, err, "rank 1 of 3 was killed by a signal")
 	h.ended()
-	noChildren(t)
+	reapOrphans(t)
 }
 
 func TestInterrupt(t *testing.T) {
@@ -195,7 +195,7 @@ func TestSecondInterruptKills(t *testing.T) {
 	require.Equal(t, exitInterrupted, code)
 	require.ErrorIs(t, err, ErrInterrupted)
 	h.ended()
-	noChildren(t)
+	reapOrphans(t)
 }
 
 func TestCancelledContext(t *testing.T) {
@@ -234,6 +234,7 @@ func TestLauncherKilled(t *testing.T) {
 			require.NoError(t, launcher.Process.Kill())
 			require.Error(t, launcher.Wait())
 			h.ended()
+			reapOrphans(t)
 		})
 	}
 }
