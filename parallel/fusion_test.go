@@ -23,9 +23,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world runs f once for each of n ranks, side by side.
-func world(t *testing.T, n int, f func(ctx context.Context, c collective.Comm) error) error {
-	t.Helper()
-	g, ctx := errgroup.WithContext(t.Context())
+func world(ctx context.Context, n int, f func(ctx context.Context, c collective.Comm) error) error {
+	g, ctx := errgroup.WithContext(ctx)
 	for _, tr := range inproc.New(n) {
 		g.Go(func() error {
 			c := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
@@ -119,7 +118,7 @@ func (tr trial) run(ctx context.Context, c collective.Comm, dev device.Device) (
 func (tr trial) everywhere(t *testing.T, n int) (first, last string) {
 	t.Helper()
 	firsts, lasts := make([]string, n), make([]string, n)
-	require.NoError(t, world(t, n, func(ctx context.Context, c collective.Comm) (err error) {
+	require.NoError(t, world(t.Context(), n, func(ctx context.Context, c collective.Comm) (err error) {
 		firsts[c.Rank()], lasts[c.Rank()], err = tr.run(ctx, c, naive.New())
 		return err
 	}))
@@ -181,7 +180,7 @@ func gradients(t *testing.T, n int, drive func(ctx context.Context, c collective
 	t.Helper()
 	out := map[string][]float32{}
 	data := newSamples(12, 1, 4)
-	require.NoError(t, world(t, n, func(ctx context.Context, c collective.Comm) error {
+	require.NoError(t, world(t.Context(), n, func(ctx context.Context, c collective.Comm) error {
 		dev := naive.New()
 		m, err := models.New(mlpConfig)
 		if err != nil {
