@@ -4,56 +4,55 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"time"
 )
 
 // checkRanges finds a number out of its range.
 func (c *Config) checkRanges() error {
 	const most = math.MaxInt32
 	for _, row := range []struct {
-		key      string
-		low      float64
-		high     float64
-		excluded bool // the ends are
+		key       string
+		low, high float64
+		ends      string // [ and ] belong to the range, ( and ) do not
 	}{
-		{"model.base_channels", 0, 1 << 20, false},
-		{"model.dropout", -1e-300, 1, true},
-		{"data.batch", 1, most, false},
-		{"data.workers", 1, 256, false},
-		{"optim.lr", 0, 1e6, true},
-		{"optim.momentum", -1e-300, 1, true},
-		{"optim.dampening", 0, 1, false},
-		{"optim.beta1", 0, 1, true},
-		{"optim.beta2", 0, 1, true},
-		{"optim.epsilon", 0, 1, true},
-		{"optim.weight_decay", 0, 1e6, false},
-		{"optim.clip_norm", 0, 1e30, false},
-		{"optim.schedule.warmup", 0, most, false},
-		{"optim.schedule.gamma", 0, 1.0000001, true},
-		{"optim.schedule.step_size", 0, most, true},
-		{"optim.schedule.power", 0, 1000, true},
-		{"optim.schedule.final", 0, 1, false},
-		{"train.epochs", 0, most, false},
-		{"train.steps", 0, most, false},
-		{"train.local_sgd", 0, most, false},
-		{"parallel.pipeline", 1, 1 << 16, false},
-		{"parallel.tensor", 1, 1 << 16, false},
-		{"parallel.virtual_stages", 1, 1 << 16, false},
-		{"fusion.threshold_mb", 0, 1 << 20, true},
-		{"fusion.first_mb", 0, 1 << 20, true},
-		{"fusion.check_every", 0, most, false},
-		{"collective.timeout", 1e6, 1e18, false},
-		{"collective.retry", 0, 1000, false},
-		{"collective.sockets_per_peer", 1, 16, false},
-		{"launch.max_restarts", 0, 1e6, false},
-		{"checkpoint.keep", 1, 1e6, false},
-		{"observe.log_every", 1, most, false},
+		{"model.base_channels", 0, 1 << 20, "[]"},
+		{"model.dropout", 0, 1, "[)"},
+		{"data.batch", 1, most, "[]"},
+		{"data.workers", 1, 256, "[]"},
+		{"optim.lr", 0, 1e6, "()"},
+		{"optim.momentum", 0, 1, "[)"},
+		{"optim.dampening", 0, 1, "[]"},
+		{"optim.beta1", 0, 1, "()"},
+		{"optim.beta2", 0, 1, "()"},
+		{"optim.epsilon", 0, 1, "()"},
+		{"optim.weight_decay", 0, 1e6, "[]"},
+		{"optim.clip_norm", 0, 1e30, "[]"},
+		{"optim.schedule.warmup", 0, most, "[]"},
+		{"optim.schedule.gamma", 0, 1, "(]"},
+		{"optim.schedule.step_size", 0, most, "()"},
+		{"optim.schedule.power", 0, 1000, "()"},
+		{"optim.schedule.final", 0, 1, "[]"},
+		{"train.epochs", 0, most, "[]"},
+		{"train.steps", 0, most, "[]"},
+		{"train.local_sgd", 0, most, "[]"},
+		{"parallel.pipeline", 1, 1 << 16, "[]"},
+		{"parallel.tensor", 1, 1 << 16, "[]"},
+		{"parallel.virtual_stages", 1, 1 << 16, "[]"},
+		{"fusion.threshold_mb", 0, 1 << 20, "()"},
+		{"fusion.first_mb", 0, 1 << 20, "()"},
+		{"fusion.check_every", 0, most, "[]"},
+		{"collective.timeout", 1e6, 1e18, "[]"},
+		{"collective.retry", 0, 1000, "[]"},
+		{"collective.sockets_per_peer", 1, 16, "[]"},
+		{"launch.max_restarts", 0, 1e6, "[]"},
+		{"checkpoint.keep", 1, 1e6, "[]"},
+		{"observe.log_every", 1, most, "[]"},
 	} {
 		v, text := number(c.lookup(row.key))
-		if row.excluded && (v <= row.low || v >= row.high) {
-			return c.Errorf(row.key, "%s is %s; it has to be %s", row.key, text, between(row.low, row.high, true))
-		}
-		if v < row.low || v > row.high {
-			return c.Errorf(row.key, "%s is %s; it has to be %s", row.key, text, between(row.low, row.high, false))
+		low := v > row.low || v == row.low && row.ends[0] == '['
+		high := v < row.high || v == row.high && row.ends[1] == ']'
+		if !low || !high {
+			return c.Errorf(row.key, "%s is %s; it has to be %s", row.key, text, between(row.low, row.high, row.ends))
 		}
 	}
 	return nil
@@ -69,19 +68,22 @@ func number(v reflect.Value) (float64, string) {
 
 // between says a range in words. An upper end that only guards against
 // nonsense is left out.
-func between(low, high float64, excluded bool) string {
+func between(low, high float64, ends string) string {
 	format := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
-	switch {
-	case low > 1e5 && !excluded:
-		return "at least 1ms" // the durations
-	case low < 0:
-		return "at least 0 and below " + format(high)
-	case high >= 1e5 && excluded:
-		return "above " + format(low)
-	case high >= 1e5:
-		return "at least " + format(low)
-	case excluded:
-		return "above " + format(low) + " and below " + format(high)
+	if low >= 1e5 {
+		return "at least " + time.Duration(low).String()
 	}
-	return "between " + format(low) + " and " + format(high)
+	out := "at least " + format(low)
+	if ends[0] == '(' {
+		out = "above " + format(low)
+	}
+	switch {
+	case high >= 1e5:
+		return out
+	case ends == "[]":
+		return "between " + format(low) + " and " + format(high)
+	case ends[1] == ')':
+		return out + " and below " + format(high)
+	}
+	return out + " and at most " + format(high)
 }

@@ -1,0 +1,200 @@
+package trainer_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/trainer"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// small is the configuration of quick runs; set adds to it.
+func small(t *testing.T, set ...string) *config.Config {
+	t.Helper()
+	base := []string{"model.name=mlp", "model.hidden=[16]", "data.name=digits", "data.batch=50", "optim.lr=0.05", "train.epochs=1", "train.eval_every=never", "compute.threads=1"}
+	cfg, err := config.Load("", config.Sources{Set: append(base, set...)})
+	require.NoError(t, err)
+	return cfg
+}
+
+// ranks runs the job on n ranks of this process and returns rank 0's summary and
+// error.
+func ranks(t *testing.T, n int, job trainer.Job) (*metrics.Summary, error) {
+	t.Helper()
+	var summary *metrics.Summary
+	g, ctx := errgroup.WithContext(t.Context())
+	for _, tr := range inproc.New(n) {
+		g.Go(func() error {
+			j := job
+			j.Events = observe.NewRecorder(1 << 16)
+			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world", Events: j.Events})
+			j.Comm = comm
+			if tr.Rank() != 0 {
+				j.On = nil
+			}
+			s, err := trainer.Run(ctx, j)
+			if tr.Rank() == 0 {
+				summary = s
+			}
+			return errors.Join(err, comm.Close(), tr.Close())
+		})
+	}
+	return summary, g.Wait()
+}
+
+func TestOneResultForAnyWorld(t *testing.T) {
+	cfg := small(t, "train.deterministic=world", "train.micro_batch=7")
+	want, err := trainer.Run(t.Context(), trainer.Job{Config: cfg})
+	require.NoError(t, err)
+	require.Equal(t, 29, want.Steps, "1438 samples in batches of 50, the last one of 38 counts")
+	require.Greater(t, *want.EvalAccuracy, 0.7)
+	for _, n := range []int{2, 3, 5} {
+		got, err := ranks(t, n, trainer.Job{Config: cfg})
+		require.NoError(t, err)
+		require.Equal(t, want.StateSHA256, got.StateSHA256, "%d ranks", n)
+		require.Equal(t, want.GradSHA256First, got.GradSHA256First)
+		require.Equal(t, *want.EvalAccuracy, *got.EvalAccuracy, "each test sample is counted once")
+		require.Equal(t, *want.EvalLoss, *got.EvalLoss)
+		require.Equal(t, *want.LossLast, *got.LossLast)
+	}
+}
+
+func TestDivergenceIsExplained(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		dir := t.TempDir()
+		_, err := ranks(t, n, trainer.Job{Config: small(t, "optim.lr=1e5", "checkpoint.dir="+dir, "checkpoint.every=1000 steps")})
+		require.ErrorIs(t, err, trainer.ErrDiverged)
+		require.ErrorContains(t, err, "optim.lr")
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, files, "nothing of a diverged run is kept")
+	}
+}
+
+// listen collects a job's events of one kind.
+func listen(kind trainer.EventKind, into *[]string) func(trainer.Event) {
+	return func(e trainer.Event) {
+		if e.Kind == kind {
+			*into = append(*into, e.Text)
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	dir := t.TempDir()
+	cfg := small(t, "checkpoint.dir="+dir, "checkpoint.every=10 steps")
+	want, err := trainer.Run(t.Context(), trainer.Job{Config: cfg})
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+
+	t.Run("at the end", func(t *testing.T) {
+		got, err := trainer.Run(t.Context(), trainer.Job{Config: cfg, Resume: true})
+		require.NoError(t, err)
+		require.Equal(t, want.StateSHA256, got.StateSHA256)
+		require.Equal(t, want.Steps, got.Steps)
+	})
+	t.Run("after a damaged checkpoint", func(t *testing.T) {
+		require.NoError(t, os.Truncate(files[2], 1000))
+		var warned, resumed []string
+		job := trainer.Job{Config: cfg, Resume: true, On: func(e trainer.Event) {
+			listen(trainer.Warned, &warned)(e)
+			listen(trainer.Resumed, &resumed)(e)
+		}}
+		got, err := trainer.Run(t.Context(), job)
+		require.NoError(t, err)
+		require.Equal(t, want.StateSHA256, got.StateSHA256)
+		require.Equal(t, []string{files[1]}, resumed)
+		require.Len(t, warned, 1)
+		require.Contains(t, warned[0], files[2])
+	})
+	t.Run("of another run", func(t *testing.T) {
+		for _, set := range []string{"data.batch=64", "train.seed=9", "optim.name=adam", "model.hidden=[17]"} {
+			_, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+dir, set), Resume: true})
+			require.ErrorContains(t, err, "checkpoint "+dir, set)
+		}
+	})
+	t.Run("on two ranks", func(t *testing.T) {
+		_, err := ranks(t, 2, trainer.Job{Config: small(t, "checkpoint.dir="+dir, "train.seed=9"), Resume: true})
+		require.ErrorContains(t, err, "seed")
+	})
+	t.Run("of nothing", func(t *testing.T) {
+		var warned []string
+		got, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+t.TempDir()), Resume: true, On: listen(trainer.Warned, &warned)})
+		require.NoError(t, err)
+		require.Equal(t, want.StateSHA256, got.StateSHA256)
+		require.Len(t, warned, 1)
+	})
+}
+
+func TestUnwritableCheckpointEndsTheRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+file)})
+	require.ErrorContains(t, err, file)
+}
+
+func TestRunDirectory(t *testing.T) {
+	dir := t.TempDir()
+	got, err := ranks(t, 2, trainer.Job{Config: small(t, "observe.trace=true", "fusion.first_mb=0.001"), RunDir: dir})
+	require.NoError(t, err)
+	require.NotNil(t, got.OverlapPct)
+	require.Positive(t, got.BytesSent)
+	require.Positive(t, got.PeakRSSMB)
+
+	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
+	require.NoError(t, err)
+	defer file.Close()
+	steps := 0
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		steps++
+		var line struct {
+			Step int
+			Loss float64
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+		require.Equal(t, steps, line.Step)
+		require.Positive(t, line.Loss)
+	}
+	require.Equal(t, got.Steps, steps)
+
+	raw, err := os.ReadFile(filepath.Join(dir, "trace.json"))
+	require.NoError(t, err)
+	var trace struct {
+		TraceEvents []struct {
+			Name, Ph, Cat string
+			PID, TID      int
+		}
+	}
+	require.NoError(t, json.Unmarshal(raw, &trace))
+	seen := map[string]bool{}
+	for _, e := range trace.TraceEvents {
+		seen[fmt.Sprint(e.PID, e.Ph)] = true
+	}
+	require.True(t, seen["0X"] && seen["1X"], "both ranks have spans")
+}
+
+func TestCancelledRunEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	job := trainer.Job{Config: small(t), On: func(e trainer.Event) {
+		if e.Step == 3 {
+			cancel()
+		}
+	}}
+	_, err := trainer.Run(ctx, job)
+	require.ErrorIs(t, err, context.Canceled)
+}
