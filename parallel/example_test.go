@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/data"
@@ -16,31 +18,31 @@ import (
 )
 
 // trainLoop is the loop of the README on one rank.
-func trainLoop(ctx context.Context, comm collective.Comm, set *data.Source, steps int) (parallel.Outcome, error) {
+func trainLoop(ctx context.Context, comm collective.Comm, set *data.Source, steps int, outcome *parallel.Outcome) error {
 	const batch, micro = 64, 16
 	dev, err := cpu.New(cpu.Config{})
 	if err != nil {
-		return parallel.Outcome{}, err
+		return err
 	}
 	defer dev.Close()
 	model, err := models.New(models.Config{Name: "mlp", Channels: 1, Height: 8, Width: 8, Classes: 10, Hidden: []int{32}})
 	if err != nil {
-		return parallel.Outcome{}, err
+		return err
 	}
 	if err := nn.Materialize(dev, model.Blocks, 1); err != nil {
-		return parallel.Outcome{}, err
+		return err
 	}
 	optimizer, err := optim.New(optim.Config{Name: "momentum"})
 	if err != nil {
-		return parallel.Outcome{}, err
+		return err
 	}
 	sampler, err := data.NewSampler(set.Train.Len(), batch, 1)
 	if err != nil {
-		return parallel.Outcome{}, err
+		return err
 	}
 	batcher, err := data.NewBatcher(set.Train, set.Normalization, data.Augment{}, 1)
 	if err != nil {
-		return parallel.Outcome{}, err
+		return err
 	}
 	samples := func(step, lo, hi int) (x, y device.Buf, err error) {
 		images, labels := make([]float32, (hi-lo)*64), make([]int32, hi-lo)
@@ -52,7 +54,7 @@ func trainLoop(ctx context.Context, comm collective.Comm, set *data.Source, step
 	gf, err := parallel.NewGradFusion(ctx, []parallel.Stage{{Blocks: model.Blocks, Comm: comm}}, optimizer,
 		parallel.FusionConfig{Device: dev})
 	if err != nil {
-		return parallel.Outcome{}, err
+		return err
 	}
 	defer gf.Close()
 	tape := nn.NewTape(dev)
@@ -60,23 +62,24 @@ func trainLoop(ctx context.Context, comm collective.Comm, set *data.Source, step
 		for m := range gf.Micros(sampler.Size(step), micro) { // this rank's run of micro-batches
 			x, y, err := samples(step, m.Lo, m.Hi)
 			if err != nil {
-				return parallel.Outcome{}, err
+				return err
 			}
 			tape.Begin(nn.Pass{Training: true, Step: step, Micro: m.Index})
 			out := nn.Forward(tape, model.Blocks, tape.Input(x, model.Input(m.Samples), false))
 			loss := tape.CrossEntropy(out[0], y, nn.CrossEntropyConfig{})
 			if err := gf.Backward(tape, loss, m); err != nil {
-				return parallel.Outcome{}, err
+				return err
 			}
 		}
 		if err := gf.Wait(ctx); err != nil {
-			return parallel.Outcome{}, err
+			return err
 		}
 		if err := gf.Step(0.1); err != nil {
-			return parallel.Outcome{}, err
+			return err
 		}
 	}
-	return gf.Outcome(), nil
+	*outcome = gf.Outcome()
+	return nil
 }
 
 // Two ranks of one process train on handwritten digits.
@@ -86,22 +89,20 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	transports := inproc.New(2)
-	results := make(chan parallel.Outcome)
-	for _, transport := range transports {
-		go func() {
+	var outcomes [2]parallel.Outcome
+	var ranks errgroup.Group
+	for rank, transport := range inproc.New(2) {
+		ranks.Go(func() error {
 			comm := collective.NewGroup(transport, collective.GroupConfig{Name: "world"})
 			defer comm.Close()
-			outcome, err := trainLoop(context.Background(), comm, set, 100)
-			if err != nil {
-				fmt.Println(err)
-			}
-			results <- outcome
-		}()
+			return trainLoop(context.Background(), comm, set, 100, &outcomes[rank])
+		})
 	}
-	a, b := <-results, <-results
-	fmt.Println("ranks agree:", a == b)
-	fmt.Println("loss below 0.3:", a.Loss < 0.3)
+	if err := ranks.Wait(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("ranks agree:", outcomes[0] == outcomes[1])
+	fmt.Println("loss below 0.3:", outcomes[0].Loss < 0.3)
 	// Output:
 	// ranks agree: true
 	// loss below 0.3: true

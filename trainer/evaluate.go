@@ -50,7 +50,7 @@ func (s *session) evaluate(ctx context.Context) error {
 	}
 	s.job.Events.Record(observe.Span{Kind: observe.Evaluate, Lane: "compute", Name: "evaluate", Start: start, End: s.job.Events.Now(), Step: s.fusion.Completed()})
 	s.emit(Event{Kind: Evaluated, Loss: s.last.loss, Accuracy: s.last.accuracy})
-	return nil
+	return s.figures.scalars(s.fusion.Completed(), scalar{"eval/loss", s.last.loss}, scalar{"eval/accuracy", s.last.accuracy})
 }
 
 // score runs this rank's part of the test set.

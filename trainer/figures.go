@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/observe/tensorboard"
 	"github.com/gradfusion/gradfusion/parallel"
 )
 
@@ -23,8 +25,9 @@ const warmup = 3
 type figures struct {
 	events *observe.Recorder
 	times  metrics.StepTimes
-	lines  *metrics.Writer // rank 0 with a run directory
-	spans  []observe.Span  // kept for the trace
+	lines  *metrics.Writer     // rank 0 with a run directory
+	board  *tensorboard.Writer // likewise, when observe.tensorboard is set
+	spans  []observe.Span      // kept for the trace
 	trace  bool
 
 	start     int64
@@ -42,6 +45,11 @@ func newFigures(s *session) (*figures, error) {
 		return f, nil
 	}
 	var err error
+	if s.cfg.Observe.TensorBoard {
+		if f.board, err = tensorboard.Open(s.job.RunDir, s.job.Started); err != nil {
+			return nil, err
+		}
+	}
 	f.lines, err = metrics.Open(filepath.Join(s.job.RunDir, "metrics.jsonl"), s.fusion.Completed()+1, time.Second)
 	return f, err
 }
@@ -75,12 +83,9 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 	f.samples += samples
 	f.elapsed += took
 	rateNow := float64(samples) / took.Seconds()
-	if f.lines != nil {
-		epoch := float64(step) / float64(s.sampler.StepsPerEpoch())
-		line := metrics.Line{Step: step, Epoch: epoch, Loss: o.Loss, LearningRate: rate, SamplesPerSec: rateNow, Times: t}
-		if err := f.lines.Write(line); err != nil {
-			return err
-		}
+	epoch := float64(step) / float64(s.sampler.StepsPerEpoch())
+	if err := f.write(metrics.Line{Step: step, Epoch: epoch, Loss: o.Loss, LearningRate: rate, SamplesPerSec: rateNow, Times: t}); err != nil {
+		return err
 	}
 	counted := f.times.Steps()
 	if counted > warmup {
@@ -89,6 +94,35 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 	mean := f.elapsed / time.Duration(counted)
 	s.emit(Event{Kind: Stepped, Loss: o.Loss, Accuracy: float64(o.Correct) / float64(max(o.Counted, 1)), LR: rate,
 		SamplesPerSec: rateNow, Remaining: mean * time.Duration(s.total-step)})
+	return nil
+}
+
+// write puts a step into the files of rank 0.
+func (f *figures) write(l metrics.Line) error {
+	if f.lines == nil {
+		return nil
+	}
+	if err := f.lines.Write(l); err != nil {
+		return err
+	}
+	return f.scalars(l.Step, scalar{"train/loss", l.Loss}, scalar{"train/lr", l.LearningRate},
+		scalar{"train/samples_per_sec", l.SamplesPerSec}, scalar{"time/step_ms", l.Times.Step}, scalar{"time/exposed_ms", l.Exposed})
+}
+
+type scalar struct {
+	tag   string
+	value float64
+}
+
+func (f *figures) scalars(step int, values ...scalar) error {
+	if f.board == nil {
+		return nil
+	}
+	for _, v := range values {
+		if err := f.board.Scalar(int64(step), v.tag, v.value); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -102,10 +136,15 @@ func (f *figures) firstGradients(g []parallel.Named) {
 	f.gradFirst = &hash
 }
 
-func (f *figures) close() {
+func (f *figures) close() error {
+	var err error
 	if f.lines != nil {
-		f.lines.Close()
+		err = f.lines.Close()
 	}
+	if f.board != nil {
+		err = errors.Join(err, f.board.Close())
+	}
+	return err
 }
 
 // summary fills in everything but the hashes of the end.

@@ -56,6 +56,7 @@ type session struct {
 
 	resumed  string   // path of the checkpoint that the run continues
 	warnings []string // to be told when the run starts
+	singles  bool     // a warning about BatchNorm was given
 }
 
 // Run trains. It returns when the configured steps are done, when ctx ends, or
@@ -84,7 +85,7 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer s.close()
+	defer func() { err = errors.Join(err, s.close()) }()
 	stopped, err := s.train(ctx)
 	if err != nil {
 		return nil, err
@@ -228,7 +229,23 @@ func (s *session) step(ctx context.Context, index int) error {
 	if err := s.fusion.Step(rate); err != nil {
 		return err
 	}
+	s.warnSingles()
 	return s.figures.end(s, index+1, samples, o, float64(rate))
+}
+
+// warnSingles tells once that a BatchNorm met a single value per channel, which
+// has no variance, and used its running statistics.
+func (s *session) warnSingles() {
+	if s.singles {
+		return
+	}
+	for _, state := range nn.States(s.model.Blocks) {
+		if r := state.Running; r != nil && r.Singles > 0 {
+			s.singles = true
+			s.emit(Event{Kind: Warned, Text: fmt.Sprintf("%s met micro-batches with one value per channel and used its running statistics for them: larger micro-batches or images avoid that", r.Name)})
+			return
+		}
+	}
 }
 
 // vote casts what this rank wants to be decided after the step.
@@ -285,8 +302,6 @@ func (s *session) emit(e Event) {
 	s.job.On(e)
 }
 
-func (s *session) close() {
-	s.loader.Close()
-	s.fusion.Close()
-	s.figures.close()
+func (s *session) close() error {
+	return errors.Join(s.loader.Close(), s.fusion.Close(), s.figures.close())
 }
