@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -86,6 +87,9 @@ func (j *job) launch(world int) error {
 	var env []string
 	if j.terminal && isTerminal(os.Stdout) {
 		env = append(env, liveVariable+"=1")
+	}
+	if j.config.Observe.AllRanks && j.runDir != "" {
+		io.WriteString(j.stderr, wrap("train: observe.all_ranks: every worker logs; those other than rank 0 to their files in "+j.runDir, width))
 	}
 	held := &holder{out: j.stderr}
 	code, err := launch.Run(context.Background(), launch.Config{
