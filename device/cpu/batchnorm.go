@@ -141,19 +141,24 @@ func (k *kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, d
 // parameters adds up the sums of all pieces in float64.
 func (t *normTask) parameters(d device.BatchNorm, dscale, dshift, invstd []float32, frozen bool) {
 	count := float64(d.N * d.H * d.W)
-	for c := range d.C {
-		var gradient, product float64
-		lane := c % block
-		for _, s := range t.sums[c/block*t.perBlock():][:t.perBlock()] {
-			gradient += float64(s.gradient[lane])
-			product += float64(s.product[lane])
+	for c := range t.blocks {
+		var gradient, product [block]float64
+		sums := t.sums[c*t.perBlock():][:t.perBlock()]
+		for i := range sums {
+			s := &sums[i]
+			for lane := range gradient {
+				gradient[lane] += float64(s.gradient[lane])
+				product[lane] += float64(s.product[lane])
+			}
 		}
-		inverse := float64(invstd[c])
-		dscale[c], dshift[c] = float32(product*inverse), float32(gradient)
-		if !frozen {
-			p := &t.numbers[c/block]
-			p.offset[lane] = float32(gradient / count)
-			p.slope[lane] = float32(product * inverse * inverse / count)
+		p := &t.numbers[c]
+		for i := c * block; i < min(d.C, (c+1)*block); i++ {
+			lane, inverse := i%block, float64(invstd[i])
+			dscale[i], dshift[i] = float32(product[lane]*inverse), float32(gradient[lane])
+			if !frozen {
+				p.offset[lane] = float32(gradient[lane] / count)
+				p.slope[lane] = float32(product[lane] * inverse * inverse / count)
+			}
 		}
 	}
 }

@@ -44,8 +44,10 @@ func (p *planes) perBlock() int { return p.n * p.pieces }
 
 // count returns the pixels of the piece at a position among those of its block.
 func (p *planes) count(at int) int {
-	j := at % p.pieces
-	return min(p.piece, p.pixels-j*p.piece)
+	if p.pieces == 1 {
+		return p.piece
+	}
+	return min(p.piece, p.pixels-at%p.pieces*p.piece)
 }
 
 // momentsTask takes the moments of every piece.
@@ -62,30 +64,36 @@ func (t *momentsTask) do(_ *scratch, index int) {
 	})
 }
 
-// sum returns the sum of channel c's elements, piece after piece in float64.
-func (t *momentsTask) sum(c int) float64 {
-	var sum float64
-	lane := c % block
-	for i := range t.perBlock() {
-		m := &t.out[c/block*t.perBlock()+i]
-		sum += float64(float64(m.mean[lane])*float64(t.count(i))) + float64(m.first[lane])
+// piecesOf returns the moments of the pieces of block c.
+func (t *momentsTask) piecesOf(c int) []planeMoments { return t.out[c*t.perBlock():][:t.perBlock()] }
+
+// sums returns the sums of the elements of the channels of block c, piece after
+// piece in float64.
+func (t *momentsTask) sums(c int) (sums [block]float64) {
+	pieces := t.piecesOf(c)
+	for i := range pieces {
+		m, n := &pieces[i], float64(t.count(i))
+		for lane := range sums {
+			sums[lane] += float64(float64(m.mean[lane])*n) + float64(m.first[lane])
+		}
 	}
-	return sum
+	return sums
 }
 
-// about returns the sum of (x-mean)^2 of channel c: of each piece about its own
-// mean, and of the pieces' means about mean (Chan, Golub and LeVeque, 1979).
-func (t *momentsTask) about(c int, mean float64) float64 {
-	var sum float64
-	lane := c % block
-	for i := range t.perBlock() {
-		m := &t.out[c/block*t.perBlock()+i]
-		n, first := float64(t.count(i)), float64(m.first[lane])
-		offset := float64(m.mean[lane]) - mean
-		// sum (x-guess+offset)^2, with the guess's own error in first.
-		sum += float64(m.second[lane]) + float64(offset*(float64(2*first)+float64(n*offset)))
+// about returns the sums of (x-mean)^2 of the channels of block c: of each piece
+// about its own mean, and of the pieces' means about mean (Chan, Golub and
+// LeVeque, 1979).
+func (t *momentsTask) about(c int, mean *[block]float64) (sums [block]float64) {
+	pieces := t.piecesOf(c)
+	for i := range pieces {
+		m, n := &pieces[i], float64(t.count(i))
+		for lane := range sums {
+			offset := float64(m.mean[lane]) - mean[lane]
+			// sum (x-guess+offset)^2, with the guess's own error in first.
+			sums[lane] += float64(m.second[lane]) + float64(offset*(float64(2*float64(m.first[lane]))+float64(n*offset)))
+		}
 	}
-	return max(0, sum)
+	return sums
 }
 
 // takeMoments fills in w.moments for x.
@@ -110,9 +118,16 @@ func (k *kernels) Moments(d device.BatchNorm, mean, m2, x device.Buf) {
 		return
 	}
 	t := k.takeMoments(w, planesOf(d.N, d.C, d.H, d.W), x.F32())
-	for c := range d.C {
-		average := t.sum(c) / float64(d.N*d.H*d.W)
-		mean.F64()[c], m2.F64()[c] = average, t.about(c, average)
+	for c := range t.blocks {
+		average := t.sums(c)
+		for lane := range average {
+			average[lane] /= float64(d.N * d.H * d.W)
+		}
+		about := t.about(c, &average)
+		copy(mean.F64()[c*block:d.C], average[:])
+		for i := c * block; i < min(d.C, (c+1)*block); i++ {
+			m2.F64()[i] = max(0, about[i%block])
+		}
 	}
 	*t = momentsTask{}
 	k.give(w)
@@ -123,12 +138,17 @@ func (k *kernels) SumChannels(out, x device.Buf, n, c, h, wide int, accumulate b
 	device.Require("SumChannels", "x", x, device.F32, device.ImageLen(device.Blocked16, n, c, h, wide))
 	w := k.take()
 	t := k.takeMoments(w, planesOf(n, c, h, wide), x.F32())
-	for i, old := range out.F32()[:c] {
-		v := float32(t.sum(i))
-		if accumulate {
-			v += old
+	dst := out.F32()[:c]
+	var sums [block]float64
+	for i := range dst {
+		if i%block == 0 {
+			sums = t.sums(i / block)
 		}
-		out.F32()[i] = v
+		v := float32(sums[i%block])
+		if accumulate {
+			v += dst[i]
+		}
+		dst[i] = v
 	}
 	*t = momentsTask{}
 	k.give(w)

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestCommittedAssemblyIsCurrent generates again and compares.
+func TestCommittedAssemblyIsCurrent(t *testing.T) {
+	assembly, stubs := filepath.Join(t.TempDir(), "a.s"), filepath.Join(t.TempDir(), "stubs.go")
+	if out, err := exec.Command("go", "run", ".", "-out", assembly, "-stubs", stubs, "-pkg", "cpu").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for generated, committed := range map[string]string{assembly: "../avx2_amd64.s", stubs: "../stubs_amd64.go"} {
+		got, want := body(t, generated), body(t, committed)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is not what the generator writes", committed)
+		}
+	}
+}
+
+// body returns a file without its first line, which holds the command.
+func body(t *testing.T, name string) []byte {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(b, []byte("\n"))
+	return rest
+}
