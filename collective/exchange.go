@@ -171,7 +171,7 @@ func (l *exchangeLane) carryOut(b device.Buf) error {
 	if l.recv {
 		return l.receiver.receive(l.peer, h, b, false)
 	}
-	return l.sender.send(l.peer, h, b.Bytes())
+	return l.sender.send(l.peer, h, b.Bytes(), false)
 }
 
 // describe makes the error of a part; an empty b is not mentioned.

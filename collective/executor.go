@@ -123,7 +123,7 @@ func (e *executor) round(w *Work, h header, s *step) error {
 	} else {
 		for i := range s.sends {
 			t := &s.sends[i]
-			if err := e.send.send(t.peer, h, e.buffer(t.at).Bytes()); err != nil {
+			if err := e.send.send(t.peer, h, e.buffer(t.at).Bytes(), t.reduce); err != nil {
 				return err
 			}
 		}
@@ -212,7 +212,7 @@ func (e *executor) besideLoop() {
 func (e *executor) sendAll(b batch) error {
 	for i := range b.sends {
 		t := &b.sends[i]
-		if err := e.beside.send(t.peer, b.header, e.buffer(t.at).Bytes()); err != nil {
+		if err := e.beside.send(t.peer, b.header, e.buffer(t.at).Bytes(), t.reduce); err != nil {
 			return e.group.fail(b.work, err)
 		}
 	}

@@ -1,33 +1,10 @@
 package collective
 
 import (
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
-)
-
-// A notice tells peers that a rank has failed, closed or waits for them: kind, the rank that
-// caused it, a sequence number, the length of the text, how many messages of
-// Exchanges the sender had sent to the receiver, the text; or, of one that waits,
-// the header of its call.
-const (
-	noticeSize    = 512
-	noticeFailed  = 1
-	noticeClosed  = 2
-	noticeWaiting = 3
-	noticeText    = 32
-	noticeTimeout = time.Second // for telling all peers
-	// nudgeEvery is how often a rank that waits tells the rank it waits for in
-	// which call it is, for the cases that no message shows: two ranks in
-	// different calls, each waiting for the other.
-	nudgeEvery = 500 * time.Millisecond
-	// linkGrace is how long a broken link waits for the notice that explains it.
-	linkGrace = 100 * time.Millisecond
-	// watchAll is the group size up to which every rank watches all others.
-	watchAll = 9
 )
 
 // RemoteError is what a peer reported as the reason of the group's death.
@@ -38,88 +15,8 @@ type RemoteError struct {
 
 func (e *RemoteError) Error() string { return fmt.Sprintf("rank %d reports: %s", e.From, e.Text) }
 
-// watched lists the peers whose notices this rank receives, and who receive its
-// own: all in small groups, else those at distances of powers of two, over
-// which a notice reaches everybody in a few hops even when ranks are dead.
-func (g *Group) watched() []int {
-	var peers []int
-	n := len(g.ranks)
-	for distance := 1; distance < n; distance++ {
-		if n > watchAll && distance&(distance-1) != 0 {
-			continue
-		}
-		for _, peer := range []int{(g.rank + distance) % n, (g.rank - distance + n) % n} {
-			if !slices.Contains(peers, peer) {
-				peers = append(peers, peer)
-			}
-		}
-	}
-	return peers
-}
-
-// watch waits for notices of a peer until it or this group ends.
-func (g *Group) watch(peer int) {
-	b := make([]byte, noticeSize)
-	for {
-		err := g.transport.Recv(g.ctx, g.ranks[peer], g.tag(noticeChannel), b)
-		if g.ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			g.peerLost(peer, err)
-			return
-		}
-		culprit := int(int32(binary.LittleEndian.Uint32(b[4:])))
-		sequence := binary.LittleEndian.Uint64(b[8:])
-		text := b[noticeText : noticeText+min(int(binary.LittleEndian.Uint32(b[16:])), noticeSize-noticeText)]
-		switch b[0] {
-		case noticeWaiting:
-			g.compare(peer, b[noticeText:noticeText+headerSize])
-		case noticeFailed:
-			g.kill(nil, &PeerError{Peer: culprit, Err: &RemoteError{From: peer, Text: string(text)}})
-			return
-		case noticeClosed:
-			g.peerClosed(peer, sequence)
-			g.laneTo(lane{peer, true}).limitTo(binary.LittleEndian.Uint64(b[24:]))
-			return
-		}
-	}
-}
-
-// nudge tells a peer in which call this rank waits for it.
-func (g *Group) nudge(peer int, sequence uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	h := g.recent[sequence%uint64(len(g.recent))]
-	if g.death != nil || h.sequence != sequence {
-		return
-	}
-	g.owned.Go(func() {
-		b := make([]byte, noticeSize)
-		b[0] = noticeWaiting
-		h.encode(b[noticeText:])
-		// An error is found by the wait itself.
-		_ = g.transport.Send(g.ctx, g.ranks[peer], g.tag(noticeChannel), b)
-	})
-}
-
-// compare looks whether this rank ran the same call as a peer that waits for it.
-func (g *Group) compare(peer int, theirs []byte) {
-	their, ok := decodeHeader(theirs)
-	if !ok {
-		return
-	}
-	g.mu.Lock()
-	mine := g.recent[their.sequence%uint64(len(g.recent))]
-	g.mu.Unlock()
-	if _, same := mine.matches(theirs); same || mine.sequence != their.sequence {
-		return // or it is not there yet
-	}
-	g.kill(nil, &PeerError{
-		Generation: g.config.Generation, Group: g.config.Name, Sequence: mine.sequence, Rank: g.rank, Peer: peer,
-		Call: mine.String(), Err: mine.mismatch(g.rank, peer, their, 0, 0),
-	})
-}
+// linkGrace is how long a broken link waits for the notice that explains it.
+const linkGrace = 100 * time.Millisecond
 
 // remember keeps the header of the call that begins to run.
 func (g *Group) remember(h header) {
@@ -250,7 +147,11 @@ func (g *Group) kill(w *Work, reason *PeerError) {
 	g.death, g.deadly = reason, w
 	text := reason.Err.Error()
 	if reason.Call != "" {
-		text = reason.Error()
+		short := *reason // a label may name a hundred parameters
+		if len(short.Label) > noticeLabel {
+			short.Label = short.Label[:noticeLabel] + "..."
+		}
+		text = short.Error()
 	}
 	g.bury(noticeFailed, reason.Peer, text)
 }
@@ -286,23 +187,6 @@ func (g *Group) bury(kind byte, culprit int, text string) {
 		next := queued.next
 		queued.finish(errs[i])
 		queued = next
-	}
-}
-
-// tell sends a notice to all peers that watch this rank.
-func (g *Group) tell(kind byte, culprit int, sequence uint64, text string) {
-	defer close(g.told)
-	b := make([]byte, noticeSize)
-	b[0] = kind
-	binary.LittleEndian.PutUint32(b[4:], uint32(int32(culprit)))
-	binary.LittleEndian.PutUint64(b[8:], sequence)
-	binary.LittleEndian.PutUint32(b[16:], uint32(copy(b[noticeText:], text)))
-	ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
-	defer cancel()
-	for _, peer := range g.watched() {
-		binary.LittleEndian.PutUint64(b[24:], g.sentTo(peer))
-		// A peer that cannot be told is told by others, or is the reason.
-		_ = g.transport.Send(ctx, g.ranks[peer], g.tag(noticeChannel), b)
 	}
 }
 

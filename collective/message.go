@@ -13,10 +13,18 @@ const (
 	// smallLimit is the length of values that travel in one message with their
 	// header, which is sent without waiting for the receiver.
 	smallLimit = EagerSize - headerSize
-	// segment is the length of the messages of larger values: a received one is
-	// reduced while it is in the cache.
-	segment = 1 << 20
+	// Larger values travel in messages of one of these lengths: what will be
+	// reduced in short ones, which are reduced while they are in the cache.
+	reduceSegment = 1 << 20
+	storeSegment  = 1 << 28
 )
+
+func segment(reduce bool) int {
+	if reduce {
+		return reduceSegment
+	}
+	return storeSegment
+}
 
 // sender sends values with headers from one goroutine.
 type sender struct {
@@ -28,8 +36,9 @@ type sender struct {
 	stage  []byte
 }
 
-// send hands values to a peer. Small ones it does not wait with.
-func (s *sender) send(peer int, h header, values []byte) error {
+// send hands values to a peer, which stores or reduces them. It does not wait
+// with small ones.
+func (s *sender) send(peer int, h header, values []byte, reduce bool) error {
 	g := s.group
 	h.latest = s.latest.Load()
 	size := headerSize
@@ -47,8 +56,9 @@ func (s *sender) send(peer int, h header, values []byte) error {
 	if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage); err != nil {
 		return err
 	}
-	for lo := 0; lo < len(values); lo += segment {
-		if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, values[lo:min(lo+segment, len(values))]); err != nil {
+	length := segment(reduce)
+	for lo := 0; lo < len(values); lo += length {
+		if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, values[lo:min(lo+length, len(values))]); err != nil {
 			return err
 		}
 	}
@@ -94,7 +104,7 @@ func (r *receiver) receive(peer int, want header, into device.Buf, reduce bool) 
 		return err
 	}
 	for r.at < size {
-		length := min(segment, size-r.at)
+		length := min(segment(reduce), size-r.at)
 		var err error
 		if reduce {
 			err = r.message(length, r.more)
@@ -138,7 +148,7 @@ func (r *receiver) takeSmall(b []byte) error {
 }
 
 func (r *receiver) takeSegment(b []byte) error {
-	if want := min(segment, r.into.Size()-r.at); len(b) != want {
+	if want := min(reduceSegment, r.into.Size()-r.at); len(b) != want {
 		return &LengthError{Peer: r.group.ranks[r.peer], Tag: r.tag, Want: want, Got: len(b)}
 	}
 	r.take(b)

@@ -15,7 +15,7 @@ const (
 	inMemory memory = iota
 	outMemory
 	scratchMemory
-	keptMemory // copies of what plan.Hazards endanger
+	keptMemory // copies of what plan.Hazards endangers
 	memories
 )
 
@@ -119,48 +119,61 @@ func subdivide(parts []int, k int) []int {
 
 // add appends the own moves of p.
 func (g *Group) add(prog *program, p plan.Plan, at layout) {
-	kept := map[[2]int]bool{}
-	for h := range p.Hazards() {
-		kept[[2]int{h.Round, h.Move}] = true
-	}
-	size := prog.header.typ.Size()
-	i := 0
+	var own plan.Round
 	for round := range p.Rounds {
-		var s step
-		keeping := 0
-		for j, m := range round {
-			if m.From != g.rank && m.To != g.rank {
-				continue
-			}
-			source := region{}
-			if m.From == g.rank {
-				source = at(m.Src, m.N)
-			}
-			if kept[[2]int{i, j}] && m.From == g.rank {
-				copied := region{keptMemory, keeping, keeping + source.hi - source.lo}
-				s.keep = append(s.keep, [2]region{copied, source})
-				source, keeping = copied, copied.hi
-			}
-			bytes := (source.hi - source.lo) * size
-			switch {
-			case m.From == m.To:
-				s.receives = append(s.receives, transfer{peer: m.To, at: at(m.Dst, m.N), from: source, reduce: m.Reduce})
-			case m.From == g.rank:
-				s.large = s.large || bytes > smallLimit
-				prog.sent += int64(bytes)
-				s.sends = append(s.sends, transfer{peer: m.To, at: source})
-			default:
-				t := transfer{peer: m.From, at: at(m.Dst, m.N), reduce: m.Reduce}
-				prog.received += int64((t.at.hi - t.at.lo) * size)
-				s.receives = append(s.receives, t)
+		own = own[:0]
+		for _, m := range round {
+			if m.From == g.rank || m.To == g.rank {
+				own = append(own, m)
 			}
 		}
-		prog.kept = max(prog.kept, keeping)
-		if len(s.sends)+len(s.receives) > 0 {
-			prog.steps = append(prog.steps, s)
+		if len(own) > 0 {
+			prog.steps = append(prog.steps, g.step(prog, own, at))
 		}
-		i++
 	}
+}
+
+// step compiles the own moves of a round.
+func (g *Group) step(prog *program, own plan.Round, at layout) step {
+	var s step
+	kept, size := 0, prog.header.typ.Size()
+	for _, m := range own {
+		source := region{}
+		if m.From == g.rank {
+			source = at(m.Src, m.N)
+		}
+		bytes := (source.hi - source.lo) * size
+		if m.From == g.rank && overwritten(m, own) {
+			copied := region{keptMemory, kept, kept + source.hi - source.lo}
+			s.keep = append(s.keep, [2]region{copied, source})
+			source, kept = copied, copied.hi
+		}
+		switch {
+		case m.From == m.To:
+			s.receives = append(s.receives, transfer{peer: m.To, at: at(m.Dst, m.N), from: source, reduce: m.Reduce})
+		case m.From == g.rank:
+			s.large = s.large || bytes > smallLimit
+			prog.sent += int64(bytes)
+			s.sends = append(s.sends, transfer{peer: m.To, at: source, reduce: m.Reduce})
+		default:
+			t := transfer{peer: m.From, at: at(m.Dst, m.N), reduce: m.Reduce}
+			prog.received += int64((t.at.hi - t.at.lo) * size)
+			s.receives = append(s.receives, t)
+		}
+	}
+	prog.kept = max(prog.kept, kept)
+	return s
+}
+
+// overwritten reports whether a move of the round writes what m reads, on m's
+// sending rank: one rank's share of plan.Hazards.
+func overwritten(m plan.Move, round plan.Round) bool {
+	for _, other := range round {
+		if other.To == m.From && other.Dst < m.Src+m.N && m.Src < other.Dst+other.N {
+			return true
+		}
+	}
+	return false
 }
 
 // algorithm returns the plan's algorithm for a call, by the call's name for it,

@@ -1,6 +1,9 @@
 package plan
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Hazard says that, in a round, a rank's chunks are sent and written: whoever
 // executes the move must keep a copy of what it sends, because a received chunk
@@ -13,30 +16,21 @@ type Hazard struct {
 // Hazards yields the moves that need a copy. Most plans have none.
 func (p Plan) Hazards() iter.Seq[Hazard] {
 	return func(yield func(Hazard) bool) {
-		written := map[[2]int]bool{}
+		written := make([]int, p.Ranks*p.Chunks) // the round that wrote, from 1
 		i := 0
 		for round := range p.Rounds {
-			clear(written)
 			for _, m := range round {
 				for c := range m.N {
-					written[[2]int{m.To, m.Dst + c}] = true
+					written[m.To*p.Chunks+m.Dst+c] = i + 1
 				}
 			}
 			for j, m := range round {
-				if m.reads(written) && !yield(Hazard{Round: i, Move: j, Rank: m.From}) {
+				read := written[m.From*p.Chunks+m.Src:][:m.N]
+				if slices.Contains(read, i+1) && !yield(Hazard{Round: i, Move: j, Rank: m.From}) {
 					return
 				}
 			}
 			i++
 		}
 	}
-}
-
-func (m Move) reads(written map[[2]int]bool) bool {
-	for c := range m.N {
-		if written[[2]int{m.From, m.Src + c}] {
-			return true
-		}
-	}
-	return false
 }
