@@ -18,6 +18,7 @@ type guard struct {
 
 	mu       sync.Mutex
 	work     *Work
+	blamed   int // whom the rank waited for waits for itself, or -1
 	deadline time.Time
 	timer    *time.Timer
 	watched  <-chan struct{} // the context's end that stop belongs to
@@ -29,7 +30,7 @@ func (d *guard) begin(w *Work) error {
 	d.waiting.Store(-1)
 	timeout := d.group.config.Timeout
 	d.mu.Lock()
-	d.work = w
+	d.work, d.blamed = w, -1
 	d.deadline = time.Now().Add(timeout)
 	if d.timer == nil {
 		d.timer = time.AfterFunc(min(timeout, nudgeEvery), d.expired)
@@ -78,10 +79,7 @@ func (d *guard) expired() {
 	if d.work == nil {
 		return
 	}
-	peer := int(d.waiting.Load())
-	if peer < 0 && d.sender != nil {
-		peer = int(d.sender.peer.Load())
-	}
+	peer := d.peer()
 	if left := time.Until(d.deadline); left > 0 {
 		if peer >= 0 && d.sender != nil {
 			d.group.nudge(peer, d.work.sequence)
@@ -89,11 +87,47 @@ func (d *guard) expired() {
 		d.timer.Reset(min(left, nudgeEvery))
 		return
 	}
-	err := fmt.Errorf("not done within %v: %w", d.group.config.Timeout, context.DeadlineExceeded)
-	if peer >= 0 {
-		err = &peerFailure{peer, fmt.Errorf("waited %v for it: %w", d.group.config.Timeout, context.DeadlineExceeded)}
+	timeout := d.group.config.Timeout
+	err := fmt.Errorf("not done within %v: %w", timeout, context.DeadlineExceeded)
+	switch {
+	case d.blamed >= 0:
+		err = &peerFailure{d.blamed, fmt.Errorf("waited %v for rank %d, which waits for it: %w", timeout, peer, context.DeadlineExceeded)}
+	case peer >= 0:
+		err = &peerFailure{peer, fmt.Errorf("waited %v for it: %w", timeout, context.DeadlineExceeded)}
 	}
 	d.group.kill(d.work, d.group.describe(d.work, err))
+}
+
+// peer is the rank that the call waits for, or -1.
+func (d *guard) peer() int {
+	peer := int(d.waiting.Load())
+	if peer < 0 && d.sender != nil {
+		peer = int(d.sender.peer.Load())
+	}
+	return peer
+}
+
+// waitsFor returns whom a call waits for in the end, as far as this rank knows,
+// or -1.
+func (d *guard) waitsFor(sequence uint64) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.work == nil || d.work.sequence != sequence:
+		return -1
+	case d.blamed >= 0:
+		return d.blamed
+	}
+	return d.peer()
+}
+
+// blame notes that the rank that a call waits for waits itself for another.
+func (d *guard) blame(sequence uint64, peer int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.work != nil && d.work.sequence == sequence && peer != d.group.rank {
+		d.blamed = peer
+	}
 }
 
 func (d *guard) cancelled(ctx context.Context) {

@@ -10,12 +10,14 @@ import (
 // A notice tells peers that a rank has failed, closed or waits for them: kind, the rank that
 // caused it, a sequence number, the length of the text, how many messages of
 // Exchanges the sender had sent to the receiver, the text; or, of one that waits,
-// the header of its call.
+// the header of its call. A rank that waits itself answers that one with the rank
+// it waits for.
 const (
 	noticeSize    = 1024
 	noticeFailed  = 1
 	noticeClosed  = 2
 	noticeWaiting = 3
+	noticeStuck   = 4
 	noticeText    = 32
 	noticeLabel   = 300
 	noticeTimeout = time.Second // for telling all peers
@@ -64,6 +66,8 @@ func (g *Group) watch(peer int) {
 		switch b[0] {
 		case noticeWaiting:
 			g.compare(peer, b[noticeText:noticeText+headerSize])
+		case noticeStuck:
+			g.executor.guard.blame(sequence, culprit)
 		case noticeFailed:
 			g.kill(nil, &PeerError{Peer: culprit, Err: &RemoteError{From: peer, Text: string(text)}})
 			return
@@ -78,21 +82,29 @@ func (g *Group) watch(peer int) {
 // nudge tells a peer in which call this rank waits for it.
 func (g *Group) nudge(peer int, sequence uint64) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	h := g.recent[sequence%uint64(len(g.recent))]
-	if g.death != nil || h.sequence != sequence {
+	g.mu.Unlock()
+	if h.sequence != sequence {
 		return
 	}
-	g.owned.Go(func() {
-		b := make([]byte, noticeSize)
-		b[0] = noticeWaiting
-		h.encode(b[noticeText:])
-		// An error is found by the wait itself.
-		_ = g.transport.Send(g.ctx, g.ranks[peer], g.tag(noticeChannel), b)
-	})
+	b := make([]byte, noticeSize)
+	b[0] = noticeWaiting
+	h.encode(b[noticeText:])
+	g.notify(peer, b)
 }
 
-// compare looks whether this rank ran the same call as a peer that waits for it.
+// notify sends a notice beside everything else.
+func (g *Group) notify(peer int, b []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.death == nil {
+		// An error of the link is found by whoever waits on it.
+		g.owned.Go(func() { _ = g.transport.Send(g.ctx, g.ranks[peer], g.tag(noticeChannel), b) })
+	}
+}
+
+// compare looks whether this rank runs the same call as a peer that waits for
+// it, and if so tells whom it waits for itself.
 func (g *Group) compare(peer int, theirs []byte) {
 	their, ok := decodeHeader(theirs)
 	if !ok {
@@ -101,8 +113,18 @@ func (g *Group) compare(peer int, theirs []byte) {
 	g.mu.Lock()
 	mine := g.recent[their.sequence%uint64(len(g.recent))]
 	g.mu.Unlock()
-	if _, same := mine.matches(theirs); same || mine.sequence != their.sequence {
-		return // or it is not there yet
+	if mine.sequence != their.sequence {
+		return // this rank is not there yet, or long past it
+	}
+	if _, same := mine.matches(theirs); same {
+		if stuck := g.executor.guard.waitsFor(their.sequence); stuck >= 0 && stuck != peer {
+			b := make([]byte, noticeSize)
+			b[0] = noticeStuck
+			binary.LittleEndian.PutUint32(b[4:], uint32(stuck))
+			binary.LittleEndian.PutUint64(b[8:], their.sequence)
+			g.notify(peer, b)
+		}
+		return
 	}
 	g.kill(nil, &PeerError{
 		Generation: g.config.Generation, Group: g.config.Name, Sequence: mine.sequence, Rank: g.rank, Peer: peer,

@@ -1,0 +1,238 @@
+package collective_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
+)
+
+// TestTimeoutTakesItsTime uses a scripted clock: a missing rank costs the
+// default of 60 s to the nanosecond.
+func TestTimeoutTakesItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		onRanks(t, 3, plainConfig, func(ctx context.Context, g *collective.Group) error {
+			start := time.Now()
+			if g.Rank() == 1 {
+				time.Sleep(time.Hour) // of the scripted clock
+			}
+			err := collective.AllReduce(ctx, g, collective.Sum, device.FromF32(make([]float32, 4)))
+			var failure *collective.PeerError
+			if !errors.As(err, &failure) || !errors.Is(err, context.DeadlineExceeded) && g.Rank() == 0 {
+				return fmt.Errorf("rank %d: %w", g.Rank(), err)
+			}
+			if took := time.Since(start); g.Rank() != 1 && took != time.Minute {
+				return fmt.Errorf("took %v", took)
+			}
+			if g.Rank() == 0 && failure.Peer != 1 {
+				return fmt.Errorf("blames rank %d: %w", failure.Peer, err)
+			}
+			return nil
+		})
+	})
+}
+
+// TestCallWait: rank 2 comes five seconds late, and the others' waiting time is
+// that, however the plan orders its messages.
+func TestCallWait(t *testing.T) {
+	for _, algorithm := range []string{"naive", "ring"} {
+		for _, length := range []int{30, 300_000} {
+			synctest.Test(t, func(t *testing.T) {
+				var events [3]*observe.Recorder
+				onRanks(t, 3, func(rank int) collective.GroupConfig {
+					events[rank] = observe.NewRecorder(8)
+					return collective.GroupConfig{Algorithm: algorithm, Events: events[rank]}
+				}, func(ctx context.Context, g *collective.Group) error {
+					if g.Rank() == 2 {
+						time.Sleep(5 * time.Second) // of the scripted clock
+					}
+					return collective.AllReduce(ctx, g, collective.Sum, device.FromF32(make([]float32, length)))
+				})
+				for rank, want := range []time.Duration{5 * time.Second, 5 * time.Second, 0} {
+					events[rank].Drain(func(s observe.Span) {
+						if s.Kind == observe.CallWait {
+							require.Equal(t, want, s.Duration(), "rank %d by %s", rank, algorithm)
+						} else {
+							require.Zero(t, s.Duration(), "rank %d by %s", rank, algorithm)
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// TestRandomPlans compares the executor with the simulator on plans that make
+// no sense: moves to the rank itself, hazards, several writes to one place.
+func TestRandomPlans(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		n, chunks := 1+rng.IntN(4), 1+rng.IntN(6)
+		var rounds []plan.Round
+		for range 1 + rng.IntN(5) {
+			var round plan.Round
+			for range rng.IntN(8) {
+				count := 1 + rng.IntN(chunks)
+				round = append(round, plan.Move{
+					From: rng.IntN(n), To: rng.IntN(n), Src: rng.IntN(chunks - count + 1), Dst: rng.IntN(chunks - count + 1),
+					N: count, Reduce: rng.IntN(2) == 0,
+				})
+			}
+			rounds = append(rounds, round)
+		}
+		p := plan.Of(n, chunks, rounds...)
+		length := chunks * []int{1, 3, 20_000}[rng.IntN(3)] // moves of one length on both sides
+		got, want := make([][]int32, n), make([][]int32, n)
+		for r := range n {
+			for range length {
+				got[r] = append(got[r], rng.Int32N(1000))
+			}
+			want[r] = slices.Clone(got[r])
+		}
+		require.NoError(t, plan.Simulate(p, want, nil, func(dst, src []int32) {
+			for i := range dst {
+				dst[i] += src[i]
+			}
+		}))
+		onRanks(t, n, plainConfig, func(ctx context.Context, g *collective.Group) error {
+			c := collective.Call{Kind: plan.AllReduce, In: device.FromI32(got[g.Rank()])}
+			g.UsePlan(c, p)
+			return g.Start(ctx, c).Wait(ctx)
+		})
+		for r := range n {
+			require.True(t, slices.Equal(want[r], got[r]), "seed %d, rank %d, plan\n%v", seed, r, p)
+		}
+	}
+}
+
+func TestManyRanksInOneProcess(t *testing.T) {
+	const n, length = 256, 1 << 18 // 1 MB
+	onRanks(t, n, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		b := make([]float32, length)
+		for i := range b {
+			b[i] = float32(g.Rank()%2 + i%2)
+		}
+		if err := collective.AllReduce(ctx, g, collective.Sum, device.FromF32(b)); err != nil {
+			return err
+		}
+		for i, x := range b {
+			if want := float32(n/2 + n*(i%2)); x != want {
+				return fmt.Errorf("element %d is %v, not %v", i, x, want)
+			}
+		}
+		return nil
+	})
+}
+
+func TestContextsOfFinishedCallsDoNoHarm(t *testing.T) {
+	onRanks(t, 2, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		b := device.FromF32(make([]float32, 8))
+		for range 20 {
+			own, cancel := context.WithCancel(ctx)
+			err := collective.AllReduce(own, g, collective.Sum, b)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+		return collective.AllReduce(ctx, g, collective.Sum, b)
+	})
+}
+
+func TestWrongCallsAreRefusedEverywhere(t *testing.T) {
+	f32 := func(n int) device.Buf { return device.FromF32(make([]float32, n)) }
+	for want, c := range map[string]collective.Call{
+		"unknown algorithm \"rings\"":              {Kind: plan.AllReduce, In: f32(4), Algorithm: "rings"},
+		"algorithm ring has no gather":             {Kind: plan.Gather, In: f32(4), Out: f32(8), Algorithm: "ring"},
+		"root 2 of 2 ranks":                        {Kind: plan.Broadcast, In: f32(4), Root: 2},
+		"input of f32, output of i32":              {Kind: plan.AllReduce, In: f32(4), Out: device.FromI32(make([]int32, 4))},
+		"input of 4 elements, output of 5":         {Kind: plan.AllReduce, In: f32(4), Out: f32(5)},
+		"a part of 2 elements in a buffer of 3":    {Kind: plan.ReduceScatter, In: f32(4), Out: f32(3)},
+		"bounds [0 2 1] are not 3 ascending":       {Kind: plan.AllGather, Out: f32(4), InBounds: []int{0, 2, 1}},
+		"bounds up to 5 of a vector of 4":          {Kind: plan.ReduceScatter, In: f32(4), InBounds: []int{0, 2, 5}},
+		"unknown reduction":                        {Kind: plan.AllReduce, In: f32(4), Op: 9},
+		"unknown operation":                        {Kind: 77, In: f32(4)},
+		"a part of 2 elements for the rank itself": {Kind: plan.AllToAll, In: f32(4), Out: f32(6), InBounds: []int{0, 2, 4}, OutBounds: []int{0, 3, 6}},
+	} {
+		onRanks(t, 2, plainConfig, func(ctx context.Context, g *collective.Group) error {
+			err := g.Start(ctx, c).Wait(ctx)
+			var failure *collective.PeerError
+			if !errors.As(err, &failure) || !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("rank %d: got %w, want %q", g.Rank(), err, want)
+			}
+			return nil
+		})
+	}
+	onRanks(t, 2, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		if err := g.Exchange(ctx, []collective.PointToPoint{{Peer: 2}}).Wait(ctx); err == nil {
+			return errors.New("an exchange with rank 2 of 2 went well")
+		}
+		if _, err := g.Sub(ctx, []int{0, 0}); err == nil {
+			return errors.New("a sub-group has a rank twice")
+		}
+		return nil
+	})
+}
+
+func TestAlloc(t *testing.T) {
+	onRanks(t, 2, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		for _, n := range []int{0, 1, 1000} {
+			b, err := g.Alloc(ctx, device.F16, n)
+			if err != nil {
+				return err
+			}
+			if b.Len != n || uintptr(unsafe.Pointer(unsafe.SliceData(b.Bytes())))%device.Align != 0 {
+				return fmt.Errorf("allocated %d elements at %p", b.Len, b.Bytes())
+			}
+		}
+		return nil
+	})
+}
+
+// TestDifferentSubGroups: ranks that list different ranks find out.
+func TestDifferentSubGroups(t *testing.T) {
+	onRanks(t, 3, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		ranks := []int{0, 1}
+		if g.Rank() == 1 {
+			ranks = []int{1, 2}
+		}
+		if _, err := g.Sub(ctx, ranks); err == nil || !strings.Contains(err.Error(), "for one sub-group") {
+			return fmt.Errorf("rank %d: %w", g.Rank(), err)
+		}
+		return nil
+	})
+}
+
+// TestClosedPeerEndsExchange: what a rank had sent before it closed arrives,
+// what it never sent fails.
+func TestClosedPeerEndsExchange(t *testing.T) {
+	onRanks(t, 2, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		b := device.FromF32(make([]float32, 3))
+		if g.Rank() == 0 {
+			return errors.Join(collective.Send(ctx, g, 1, b), g.Close())
+		}
+		first, second := g.Exchange(ctx, []collective.PointToPoint{{Peer: 0, Recv: true, Buf: b}}), g.Exchange(ctx, []collective.PointToPoint{{Peer: 0, Recv: true, Buf: b}})
+		if err := first.Wait(ctx); err != nil {
+			return err
+		}
+		err := second.Wait(ctx)
+		var failure *collective.PeerError
+		if !errors.As(err, &failure) || failure.Peer != 0 || failure.Call != "receive of 3 f32" && failure.Call != "receive" && failure.Call != "exchange" {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+}
