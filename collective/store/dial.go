@@ -36,6 +36,7 @@ func Dial(ctx context.Context, address, token string) (*Client, error) {
 func connect(ctx context.Context, address string) (net.Conn, error) {
 	var d net.Dialer
 	start := time.Now()
+	var last error // the newest that is not a time-out
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		conn, err := d.DialContext(ctx, "tcp", address)
 		if err == nil {
@@ -45,13 +46,17 @@ func connect(ctx context.Context, address string) (net.Conn, error) {
 		if errors.As(err, &bad) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
+		var late net.Error
+		if last == nil || !errors.As(err, &late) || !late.Timeout() {
+			last = err
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return nil, fmt.Errorf("store %s: not reachable for %v (does rank 0 run, and is the address right?): %w",
-				address, time.Since(start).Round(time.Millisecond), err)
+				address, time.Since(start).Round(time.Millisecond), last)
 		}
 	}
 }

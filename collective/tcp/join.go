@@ -180,6 +180,7 @@ func (m *mesh) missing() string {
 func (m *mesh) dial(ctx context.Context, peer int, address string) error {
 	var d net.Dialer
 	start := time.Now()
+	var last error // the newest that is not a time-out
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		conn, err := d.DialContext(ctx, "tcp", address)
 		if err == nil {
@@ -194,13 +195,17 @@ func (m *mesh) dial(ctx context.Context, peer int, address string) error {
 				return fmt.Errorf("tcp: rank %d: rank %d at %s turned it away: %w", m.Rank, peer, address, err)
 			}
 		}
+		var late net.Error
+		if last == nil || !errors.As(err, &late) || !late.Timeout() {
+			last = err
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return fmt.Errorf("tcp: rank %d: rank %d at %s not reachable within %v: %w",
-				m.Rank, peer, address, time.Since(start).Round(time.Millisecond), err)
+				m.Rank, peer, address, time.Since(start).Round(time.Millisecond), last)
 		}
 	}
 }
@@ -233,12 +238,23 @@ func (m *mesh) accept(ctx context.Context) {
 				return
 			}
 			<-m.places
+			rest(ctx, 10*time.Millisecond) // descriptors are short for a moment
 			continue
 		}
 		m.greeting.Go(func() {
 			m.receive(ctx, conn)
 			<-m.places
 		})
+	}
+}
+
+// rest keeps a listener that fails again and again from taking a core.
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

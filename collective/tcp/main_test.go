@@ -72,16 +72,6 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// ends is the error of each of several calls.
-type ends []chan error
-
-// start runs f in a goroutine.
-func (e *ends) start(f func() error) {
-	c := make(chan error, 1)
-	go func() { c <- f() }()
-	*e = append(*e, c)
-}
-
 func pattern(n, seed int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -89,4 +79,3 @@ func pattern(n, seed int) []byte {
 	}
 	return b
 }
-

@@ -1,0 +1,66 @@
+package tcp
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzHeader(f *testing.F) {
+	for k := kindEager; k < kindEnd; k++ {
+		var b [headerLen]byte
+		header{kind: k, id: 1, tag: 2, size: 3}.put(b[:])
+		f.Add(b[:])
+	}
+	f.Add([]byte("GET / HTTP/1.1\r\nHost: hos"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) < headerLen {
+			return
+		}
+		h, err := parseHeader(b)
+		if err != nil {
+			return
+		}
+		var again [headerLen]byte
+		h.put(again[:])
+		require.Equal(t, b[:headerLen], again[:], "what parses is what would be written")
+	})
+}
+
+// FuzzStream feeds a transport what a broken peer may send: it must neither
+// crash nor hang, and must close.
+func FuzzStream(f *testing.F) {
+	frame := func(h header, payload string) []byte {
+		b := make([]byte, headerLen)
+		h.put(b)
+		return append(b, payload...)
+	}
+	join := func(frames ...[]byte) (all []byte) {
+		for _, b := range frames {
+			all = append(all, b...)
+		}
+		return all
+	}
+	head := string(make([]byte, 64))
+	f.Add(join(frame(header{kind: kindEager, tag: 1, size: 4}, "abcd"), frame(header{kind: kindGoodbye}, "")))
+	f.Add(join(frame(header{kind: kindAnnounce, tag: 1, size: 100_000}, head), frame(header{kind: kindData, size: 4}, "abcd"), frame(header{kind: kindAbort}, "")))
+	f.Add(join(frame(header{kind: kindAnnounce, tag: 1, size: 100_000}, head), frame(header{kind: kindWithdraw}, "")))
+	f.Add(join(frame(header{kind: kindAnnounce, tag: 9, size: 3}, "abc"), frame(header{kind: kindWithdraw}, ""), frame(header{kind: kindCredit, size: 9}, "")))
+	f.Add(frame(header{kind: kindGrant, id: 3, tag: 1}, ""))
+	f.Add(frame(header{kind: kindData, id: 3, size: 1 << 20}, ""))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tr, peer := half(t)
+		received := make(chan error, 1)
+		go func() { received <- tr.Recv(t.Context(), 1, 1, make([]byte, 100_000)) }()
+		sent := make(chan error, 1)
+		go func() { sent <- tr.Send(t.Context(), 1, 1, make([]byte, 100_000)) }()
+		go func() { _, _ = io.Copy(io.Discard, peer) }()
+		_, _ = peer.Write(b)
+		_ = peer.CloseWrite()
+		<-received
+		<-sent
+		require.NoError(t, tr.Close())
+		_ = peer.Close()
+	})
+}
