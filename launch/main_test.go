@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/gradfusion/gradfusion/collective/tcp"
 )
 
 // roleVariable makes the test binary play a worker or a launcher.
@@ -106,6 +108,8 @@ func act(place Place, action, value string) (code int, end bool) {
 		return exitInterrupted, true
 	case "meet":
 		return meet(place), true
+	case "train":
+		return train(place, value), true
 	default:
 		return 96, true
 	}
@@ -145,6 +149,42 @@ func meet(place Place) int {
 	}
 	fmt.Println("rank", place.Rank, "met", place.Size, "at", meeting.LocalAddr())
 	return 0
+}
+
+// train joins the world and passes a message around; then one rank dies and the
+// others wait for it.
+func train(place Place, dies string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return exitPeer
+	}
+	meeting, err := Connect(ctx, place)
+	if err != nil {
+		return fail(err)
+	}
+	world, err := tcp.Join(ctx, tcp.Config{
+		Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
+		Store: meeting.Store, ListenAddr: meeting.LocalAddr(),
+	})
+	if err != nil {
+		return fail(err)
+	}
+	defer world.Close()
+	next, before := (place.Rank+1)%place.Size, (place.Rank+place.Size-1)%place.Size
+	b := []byte("once around")
+	if err := errors.Join(world.Send(ctx, next, 1, b), world.Recv(ctx, before, 1, b)); err != nil {
+		return fail(err)
+	}
+	var dying int
+	if _, err := fmt.Sscan(dies, &dying); err != nil {
+		return exitUsage
+	}
+	if place.Rank == dying {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	return fail(world.Recv(ctx, dying, 2, b))
 }
 
 // holders watches the processes that have called hold.

@@ -81,6 +81,23 @@ func TestWorkersMeet(t *testing.T) {
 	noChildren(t)
 }
 
+// TestDeathInAWorld: whichever rank dies, rank 0 and its store included, the
+// others notice by themselves, long before the grace is over.
+func TestDeathInAWorld(t *testing.T) {
+	for dies := range 3 {
+		s := newScene(t, 3, fmt.Sprintf("train=%d", dies))
+		code, err := Run(t.Context(), s.Config)
+		require.Equal(t, exitPeer, code)
+		require.ErrorContains(t, err, fmt.Sprintf("rank %d of 3 was killed", dies))
+		for rank := range 3 {
+			if rank != dies {
+				require.Contains(t, s.log(t, rank), fmt.Sprintf("rank %d lost rank %d", rank, dies))
+			}
+		}
+		noChildren(t)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		name, role string
