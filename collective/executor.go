@@ -27,6 +27,9 @@ type executor struct {
 	parts         []device.Buf
 }
 
+// maxPrograms bounds what is kept for a user whose every call has a new length.
+const maxPrograms = 1024
+
 // batch is the sends of a round.
 type batch struct {
 	work   *Work
@@ -80,10 +83,14 @@ func (e *executor) program(c *Call) (*program, error) {
 		return prog, nil
 	}
 	prog, err := e.group.compile(c)
-	if err == nil {
-		e.programs[key] = prog
+	if err != nil {
+		return nil, err
 	}
-	return prog, err
+	if len(e.programs) >= maxPrograms {
+		clear(e.programs)
+	}
+	e.programs[key] = prog
+	return prog, nil
 }
 
 func (e *executor) execute(prog *program, w *Work) error {

@@ -55,11 +55,16 @@ func SameOrder(a, b Plan, k Kind, root int) error {
 	return nil
 }
 
+// maxProof is the largest Ranks x Chunks that Check takes on: a gigabyte.
+const maxProof = 1 << 28
+
 // shape checks what can be checked without running.
 func (p Plan) shape(k Kind, root int) error {
 	switch {
 	case p.Ranks < 1 || p.Chunks < 1 || p.Rounds == nil:
 		return fmt.Errorf("%v: a plan of %d ranks and %d chunks", k, p.Ranks, p.Chunks)
+	case p.Ranks > maxProof/p.Chunks:
+		return fmt.Errorf("%v: %d ranks x %d chunks are too many to prove", k, p.Ranks, p.Chunks)
 	case root < 0 || root >= p.Ranks:
 		return fmt.Errorf("%v: root %d of %d ranks", k, root, p.Ranks)
 	case k.Parts() && p.Chunks%p.Ranks != 0:

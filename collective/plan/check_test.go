@@ -81,6 +81,7 @@ func TestErrorsNameRoundMoveAndChunk(t *testing.T) {
 			require.ErrorContains(t, p.Check(tt.kind, 0), tt.want)
 		})
 	}
+	require.ErrorContains(t, plan.Of(1<<20, 1<<20).Check(plan.AllReduce, 0), "too many to prove")
 	require.ErrorContains(t, plan.Of(3, 4).Check(plan.Gather, 0), "multiple")
 	require.ErrorContains(t, plan.Of(3, 4).Check(plan.AllToAll, 0), "two per rank")
 	require.ErrorContains(t, plan.Of(3, 4).Check(plan.Reduce, 3), "root 3 of 3")
