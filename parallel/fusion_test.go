@@ -175,14 +175,14 @@ func TestRanksAgree(t *testing.T) {
 	}
 }
 
-// gradients runs one step on n ranks and returns the summed gradients.
-func gradients(t *testing.T, n int, drive func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error) map[string][]float32 {
+// gradients runs one step of a model on n ranks and returns the summed gradients.
+func gradients(t *testing.T, model models.Config, n int, drive func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error) map[string][]float32 {
 	t.Helper()
 	out := map[string][]float32{}
-	data := newSamples(12, 1, 4)
+	data := newSamples(12, model.Channels, model.Height)
 	require.NoError(t, world(t.Context(), n, func(ctx context.Context, c collective.Comm) error {
 		dev := naive.New()
-		m, err := models.New(mlpConfig)
+		m, err := models.New(model)
 		if err != nil {
 			return err
 		}
@@ -232,30 +232,46 @@ func manual(micro int, noSync bool) func(context.Context, collective.Comm, *Grad
 	}
 }
 
-// TestAccumulationEqualsOneBatch compares step-1 gradients of all layouts. The
-// bound is the rounding of a few hundred additions in float32.
+// requireClose compares within 1e-6 of each tensor's rms, which is the rounding
+// of a few hundred additions in float32.
+func requireClose(t *testing.T, want, got map[string][]float32) {
+	t.Helper()
+	for name, w := range want {
+		var diff, norm float64
+		for i := range w {
+			d := float64(got[name][i] - w[i])
+			diff += d * d
+			norm += float64(w[i]) * float64(w[i])
+		}
+		require.Less(t, diff, norm*1e-12, name)
+	}
+}
+
+// TestAccumulationEqualsOneBatch compares step-1 gradients of all layouts.
 func TestAccumulationEqualsOneBatch(t *testing.T) {
-	want := gradients(t, 1, manual(12, false))
+	want := gradients(t, mlpConfig, 1, manual(12, false))
 	for _, c := range []struct{ ranks, micro int }{{1, 1}, {1, 5}, {2, 6}, {2, 4}, {3, 5}, {4, 2}, {5, 12}} {
 		for _, noSync := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d ranks, micro %d, no_sync %t", c.ranks, c.micro, noSync), func(t *testing.T) {
-				got := gradients(t, c.ranks, manual(c.micro, noSync))
-				for name, w := range want {
-					var diff, norm float64
-					for i := range w {
-						d := float64(got[name][i] - w[i])
-						diff += d * d
-						norm += float64(w[i]) * float64(w[i])
-					}
-					require.Less(t, diff, norm*1e-12, name)
-				}
+				requireClose(t, want, gradients(t, mlpConfig, c.ranks, manual(c.micro, noSync)))
 			})
 		}
 	}
 }
 
+// TestRanksDoNotChangeGradients holds for networks with BatchNorm too, whose
+// group is the micro-batch.
+func TestRanksDoNotChangeGradients(t *testing.T) {
+	for _, model := range []models.Config{mlpConfig, resnetConfig} {
+		want := gradients(t, model, 1, manual(2, true))
+		for _, ranks := range []int{2, 3, 4, 6} {
+			requireClose(t, want, gradients(t, model, ranks, manual(2, true)))
+		}
+	}
+}
+
 func TestForgottenSynchronisation(t *testing.T) {
-	gradients(t, 2, func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error {
+	gradients(t, mlpConfig, 2, func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error {
 		err := g.NoSync(func() error { return manual(2, false)(ctx, c, g, m, s) })
 		if !errors.Is(err, ErrNotSynchronised) {
 			return fmt.Errorf("Wait gave %v", err)
