@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
 )
 
 // lane is one direction of Exchange with one peer.
@@ -29,6 +31,8 @@ type exchangeLane struct {
 	head  int
 	limit uint64 // no message after this one will come
 
+	name     string        // "send" or "receive"
+	spans    string        // the lane of its spans
 	done     atomic.Uint64 // parts carried out
 	latest   atomic.Int64
 	sender   sender
@@ -83,6 +87,11 @@ func (g *Group) laneLocked(at lane) *exchangeLane {
 		return l
 	}
 	l := &exchangeLane{lane: at, group: g, wake: make(chan struct{}, 1), limit: math.MaxUint64}
+	l.name = "send"
+	if at.recv {
+		l.name = "receive"
+	}
+	l.spans = g.config.Name + " " + l.name
 	l.guard.group = g
 	l.sender = sender{group: g, ctx: g.ctx, tag: g.tag(exchangeChannel), latest: &l.latest}
 	l.receiver.init(g, g.ctx, g.tag(exchangeChannel), &l.latest)
@@ -147,7 +156,11 @@ func (l *exchangeLane) next() bool {
 		err = fmt.Errorf("it %w the group", ErrClosed)
 	}
 	if err == nil {
-		err = l.carryOut(part.buf)
+		start := time.Now().UnixNano()
+		l.latest.Store(start)
+		if err = l.carryOut(part.buf); err == nil {
+			l.record(part.buf, start)
+		}
 	}
 	l.guard.end()
 	if err != nil {
@@ -174,14 +187,29 @@ func (l *exchangeLane) carryOut(b device.Buf) error {
 	return l.sender.send(l.peer, h, b.Bytes(), false)
 }
 
+// record notes a part's spans, on a lane beside the group's calls.
+func (l *exchangeLane) record(b device.Buf, start int64) {
+	events := l.group.config.Events
+	if events == nil {
+		return
+	}
+	end := events.Now()
+	span := observe.Span{Kind: observe.CallWait, Lane: l.spans, Name: l.name, Start: start, End: min(l.latest.Load(), end)}
+	if l.recv {
+		events.Record(span)
+		span.BytesIn = int64(b.Size())
+	} else {
+		span.Bytes = int64(b.Size())
+	}
+	span.Kind, span.Start, span.End = observe.Call, span.End, end
+	events.Record(span)
+}
+
 // describe makes the error of a part; an empty b is not mentioned.
 func (l *exchangeLane) describe(w *Work, b device.Buf, err error) *PeerError {
 	e := l.group.describe(w, err)
 	e.Peer, e.Sequence = l.peer, l.done.Load()+1
-	e.Call = "send"
-	if l.recv {
-		e.Call = "receive"
-	}
+	e.Call = l.name
 	if b.Len > 0 {
 		e.Call += fmt.Sprintf(" of %d %v", b.Len, b.Type)
 	}

@@ -25,7 +25,8 @@ type GroupConfig struct {
 	Algorithm string
 	// Links is what Choose reckons with; its Hosts are the transport's.
 	Links plan.Links
-	// Events receives the spans Call and CallWait; nil drops them.
+	// Events receives the spans Call and CallWait, of Exchange on the lanes
+	// "NAME send" and "NAME receive"; nil drops them.
 	Events *observe.Recorder
 	// Generation counts regroupings of the job.
 	Generation uint32

@@ -138,6 +138,40 @@ func TestManyRanksInOneProcess(t *testing.T) {
 	})
 }
 
+// event is a device event that a test sets off.
+type event struct {
+	done chan struct{}
+	err  error
+}
+
+func (e event) Wait(ctx context.Context) error {
+	select {
+	case <-e.done:
+		return e.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestCallsWaitForTheirEvent(t *testing.T) {
+	onRanks(t, 2, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		b := []float32{0}
+		ready, failed := event{make(chan struct{}), nil}, event{make(chan struct{}), errors.New("a kernel failed")}
+		w := g.Start(ctx, collective.Call{Kind: plan.AllReduce, In: device.FromF32(b), After: ready})
+		b[0] = 21 // what the kernel would do
+		close(ready.done)
+		if err := w.Wait(ctx); err != nil || b[0] != 42 {
+			return fmt.Errorf("got %v, %w", b, err)
+		}
+		close(failed.done)
+		err := g.Start(ctx, collective.Call{Kind: plan.Barrier, After: failed}).Wait(ctx)
+		if err == nil || !strings.Contains(err.Error(), "a kernel failed") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+}
+
 // TestNewsTravelsInLargeGroups: not every rank watches every other there.
 func TestNewsTravelsInLargeGroups(t *testing.T) {
 	onRanks(t, 40, plainConfig, func(ctx context.Context, g *collective.Group) error {

@@ -17,6 +17,8 @@ type Reducer interface {
 	Fold(dst device.Buf, parts []device.Buf)
 }
 
+var _ Reducer = device.Kernels(nil)
+
 // plainReducer is the Reducer of plain loops.
 type plainReducer struct{}
 

@@ -130,6 +130,27 @@ func testCancelledCall(t *testing.T, connect Connect) {
 	})
 }
 
+// testDifferentMessages: a send meets a receive of another length or type.
+func testDifferentMessages(t *testing.T, connect Connect) {
+	for _, lengths := range [][2]int{{3, 4}, {4, 200_000}, {200_000, 4}} {
+		failing(t, connect, 2, patience/2, func(ctx context.Context, g *collective.Group) error {
+			b := device.FromF32(make([]float32, lengths[g.Rank()]))
+			part := []collective.PointToPoint{{Peer: 1 - g.Rank(), Recv: g.Rank() == 1, Buf: b}}
+			if err := g.Exchange(ctx, part).Wait(ctx); err != nil {
+				return err
+			}
+			return collective.Barrier(ctx, g) // a small send has gone well
+		}, func(rank int, err *collective.PeerError) error {
+			for _, n := range lengths {
+				if !strings.Contains(err.Error(), fmt.Sprintf("send of %d f32", n)) {
+					return fmt.Errorf("does not name both lengths")
+				}
+			}
+			return nil
+		})
+	}
+}
+
 // testTimeout: a rank does not come, and the others say so.
 func testTimeout(t *testing.T, connect Connect) {
 	failing(t, connect, 3, 300*time.Millisecond, func(ctx context.Context, g *collective.Group) error {

@@ -27,6 +27,7 @@ func Groups(t *testing.T, connect Connect) {
 		{"exchange", testExchange},
 		{"events", testEvents},
 		{"different calls", testDifferentCalls},
+		{"different messages", testDifferentMessages},
 		{"cancelled call", testCancelledCall},
 		{"time-out", testTimeout},
 		{"lost peer", testLostPeer},

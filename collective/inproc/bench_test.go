@@ -2,63 +2,48 @@ package inproc_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/commtest"
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// BenchmarkAllReduce counts the allocations of all ranks together, per call of
-// one rank (divide by the number of ranks).
-func BenchmarkAllReduce(b *testing.B) {
-	for _, n := range []int{2, 4} {
-		for _, length := range []int{256, 16 << 10, 256 << 10, 4 << 20} {
-			b.Run(fmt.Sprintf("ranks=%d/bytes=%d", n, 4*length), func(b *testing.B) {
-				benchmarkAllReduce(b, n, length)
-			})
+func BenchmarkAllReduce(b *testing.B) { commtest.Benchmark(b, connect) }
+
+// TestSteadyStateAllocations: a blocking call of a known shape makes its Work
+// and nothing else, small or large.
+func TestSteadyStateAllocations(t *testing.T) {
+	for _, length := range []int{100, 1 << 20} {
+		ctx := context.Background()
+		ranks := inproc.New(2)
+		const warm, runs = 3, 50
+		other := make(chan error, 1)
+		g, peer := collective.NewGroup(ranks[0], collective.GroupConfig{}), collective.NewGroup(ranks[1], collective.GroupConfig{})
+		go func() {
+			b := device.FromF32(make([]float32, length))
+			var err error
+			for i := 0; i < warm+runs+1 && err == nil; i++ { // AllocsPerRun warms up once
+				err = collective.AllReduce(ctx, peer, collective.Sum, b)
+			}
+			other <- err
+		}()
+		b := device.FromF32(make([]float32, length))
+		call := func() { require.NoError(t, collective.AllReduce(ctx, g, collective.Sum, b)) }
+		for range warm {
+			call()
+		}
+		// Two ranks' Works; above that a worker that happens to run a call makes
+		// a channel for who waits.
+		require.LessOrEqual(t, testing.AllocsPerRun(runs, call), 5.0)
+		require.NoError(t, <-other)
+		require.NoError(t, g.Close())
+		require.NoError(t, peer.Close())
+		for _, r := range ranks {
+			require.NoError(t, r.Close())
 		}
 	}
-}
-
-func benchmarkAllReduce(b *testing.B, n, length int) {
-	var all sync.WaitGroup
-	ctx := context.Background()
-	b.ReportAllocs()
-	b.SetBytes(int64(4 * length))
-	start := make(chan struct{})
-	var ready, closing sync.WaitGroup
-	ready.Add(n)
-	closing.Add(n)
-	for _, t := range inproc.New(n) {
-		all.Go(func() {
-			g := collective.NewGroup(t, collective.GroupConfig{})
-			buf := device.FromF32(make([]float32, length))
-			for range 3 { // compile, grow
-				if err := collective.AllReduce(ctx, g, collective.Max, buf); err != nil {
-					b.Error(err)
-				}
-			}
-			ready.Done()
-			<-start
-			for range b.N {
-				if err := collective.AllReduce(ctx, g, collective.Max, buf); err != nil {
-					b.Error(err)
-					break
-				}
-			}
-			closing.Done()
-			closing.Wait()
-			g.Close()
-			t.Close()
-		})
-	}
-	ready.Wait()
-	b.ResetTimer()
-	close(start)
-	closing.Wait()
-	b.StopTimer()
-	all.Wait()
 }
