@@ -202,6 +202,13 @@ rows1wholeunbiased:
 	VMAXPS Y1, Y2, Y1
 
 rows1wholelinear:
+	TESTQ  $0x00000008, R8
+	JZ     rows1full
+	MOVQ   48(AX), BX
+	VANDPS (BX), Y0, Y0
+	VANDPS 32(BX), Y1, Y1
+
+rows1full:
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	JMP     rows1stored
@@ -493,6 +500,15 @@ rows2wholeunbiased:
 	VMAXPS Y3, Y4, Y3
 
 rows2wholelinear:
+	TESTQ  $0x00000008, R8
+	JZ     rows2full
+	MOVQ   48(AX), BX
+	VANDPS (BX), Y0, Y0
+	VANDPS 32(BX), Y1, Y1
+	VANDPS (BX), Y2, Y2
+	VANDPS 32(BX), Y3, Y3
+
+rows2full:
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	VMOVUPS Y2, (R10)
@@ -871,6 +887,17 @@ rows3wholeunbiased:
 	VMAXPS Y5, Y6, Y5
 
 rows3wholelinear:
+	TESTQ  $0x00000008, R8
+	JZ     rows3full
+	MOVQ   48(AX), BX
+	VANDPS (BX), Y0, Y0
+	VANDPS 32(BX), Y1, Y1
+	VANDPS (BX), Y2, Y2
+	VANDPS 32(BX), Y3, Y3
+	VANDPS (BX), Y4, Y4
+	VANDPS 32(BX), Y5, Y5
+
+rows3full:
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	VMOVUPS Y2, (R10)
@@ -1336,6 +1363,19 @@ rows4wholeunbiased:
 	VMAXPS Y7, Y8, Y7
 
 rows4wholelinear:
+	TESTQ  $0x00000008, R8
+	JZ     rows4full
+	MOVQ   48(AX), BX
+	VANDPS (BX), Y0, Y0
+	VANDPS 32(BX), Y1, Y1
+	VANDPS (BX), Y2, Y2
+	VANDPS 32(BX), Y3, Y3
+	VANDPS (BX), Y4, Y4
+	VANDPS 32(BX), Y5, Y5
+	VANDPS (BX), Y6, Y6
+	VANDPS 32(BX), Y7, Y7
+
+rows4full:
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	VMOVUPS Y2, (R10)
@@ -1888,6 +1928,21 @@ rows5wholeunbiased:
 	VMAXPS Y9, Y10, Y9
 
 rows5wholelinear:
+	TESTQ  $0x00000008, R8
+	JZ     rows5full
+	MOVQ   48(AX), BX
+	VANDPS (BX), Y0, Y0
+	VANDPS 32(BX), Y1, Y1
+	VANDPS (BX), Y2, Y2
+	VANDPS 32(BX), Y3, Y3
+	VANDPS (BX), Y4, Y4
+	VANDPS 32(BX), Y5, Y5
+	VANDPS (BX), Y6, Y6
+	VANDPS 32(BX), Y7, Y7
+	VANDPS (BX), Y8, Y8
+	VANDPS 32(BX), Y9, Y9
+
+rows5full:
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	VMOVUPS Y2, (R10)
@@ -2527,6 +2582,23 @@ rows6wholeunbiased:
 	VMAXPS Y11, Y12, Y11
 
 rows6wholelinear:
+	TESTQ  $0x00000008, R8
+	JZ     rows6full
+	MOVQ   48(AX), BX
+	VANDPS (BX), Y0, Y0
+	VANDPS 32(BX), Y1, Y1
+	VANDPS (BX), Y2, Y2
+	VANDPS 32(BX), Y3, Y3
+	VANDPS (BX), Y4, Y4
+	VANDPS 32(BX), Y5, Y5
+	VANDPS (BX), Y6, Y6
+	VANDPS 32(BX), Y7, Y7
+	VANDPS (BX), Y8, Y8
+	VANDPS 32(BX), Y9, Y9
+	VANDPS (BX), Y10, Y10
+	VANDPS 32(BX), Y11, Y11
+
+rows6full:
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	VMOVUPS Y2, (R10)

@@ -19,19 +19,23 @@ type phase struct {
 // convTask runs phases over images: part i is an image and a run of panels
 // (blocks of 16 output channels).
 type convTask struct {
-	set       *kernelSet
-	in, out   []float32
-	weights   []float32 // panels
-	bias      []float32 // whole panels, or nil
-	image     padded    // of in
-	inLen     int       // floats of one image
-	outPlane  int       // floats of one plane of 16 channels of out
-	phases    []phase
-	panels    int
-	panelLen  int
-	groups    int
-	flags     int
-	plainInto int // when out is plain: its channels; else 0
+	set      *kernelSet
+	in, out  []float32
+	weights  []float32 // panels
+	bias     []float32 // whole panels, or nil
+	image    padded    // of in
+	inLen    int       // floats of one image
+	outPlane int       // floats of one plane of 16 channels of out
+	phases   []phase
+	panels   int
+	panelLen int
+	// NaN times the zero weights of padding channels is NaN, so those are
+	// cleared and not left to the arithmetic.
+	lastMask     columnMask
+	lastIsNarrow bool
+	groups       int
+	flags        int
+	plainInto    int // when out is plain: its channels; else 0
 }
 
 func requireConv(kernel string, d device.Conv, xName string, x device.Buf, yName string, y device.Buf, wName string, w device.Buf) {
@@ -65,6 +69,7 @@ func (k *kernels) ConvForward(d device.Conv, y, x, weights, bias device.Buf) {
 		set: k.set, in: x.F32(), out: y.F32(), image: xPadded(d),
 		inLen: d.XLen() / d.N, outPlane: d.OutH() * d.OutW() * block, panels: device.Blocks(d.K),
 	}
+	t.lastIsNarrow = t.lastMask.last(d.K)
 	t.forwardPhase(w, d)
 	t.weights = k.packForward(w, d, weights.F32())
 	t.panelLen = len(t.weights) / t.panels
@@ -134,6 +139,10 @@ func (t *convTask) runPhase(s *scratch, ph *phase, panel int, in, out []float32)
 	}
 	if t.plainInto > 0 {
 		s.tile.flags = 0 // out is scratch: unblock adds
+	}
+	if t.lastIsNarrow && panel == t.panels-1 {
+		s.tile.flags |= flagClear
+		s.tile.mask = unsafe.Pointer(&t.lastMask)
 	}
 	if t.bias != nil {
 		s.tile.bias = address(t.bias, panel*tileColumns)

@@ -24,6 +24,7 @@ func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
 		// The plane is scratch; the plain image is added to afterwards.
 		t.plainInto = d.C
 	}
+	t.lastIsNarrow = t.lastMask.last(d.C)
 	taps := t.backwardPhases(w, d)
 	t.weights = k.packBackward(w, d, weights.F32(), taps)
 	t.panelLen = len(t.weights) / t.panels

@@ -44,6 +44,9 @@ func TestThreadsDoNotChangeBits(t *testing.T) {
 	for _, set := range sets(t) {
 		one := open(t, cpu.Config{Threads: 1, Kernels: set})
 		for _, threads := range []int{2, 3} {
+			if set == "portable" && threads == 2 {
+				continue // the same cuts as avx2, and slower
+			}
 			t.Run(fmt.Sprintf("%s/%d", set, threads), func(t *testing.T) {
 				devicetest.Same(t, open(t, cpu.Config{Threads: threads, Kernels: set}), one)
 			})

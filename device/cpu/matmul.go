@@ -29,7 +29,7 @@ type productTask struct {
 	depth        int  // steps of one pass
 	panels       int
 	groups       int
-	lastMask     [tileColumns]int32
+	lastMask     columnMask
 	lastIsNarrow bool
 }
 
@@ -103,12 +103,7 @@ func (t *productTask) tables(w *workspace) {
 			t.steps[s] = int64((blocks*tileColumns + s - blocks) * 4)
 		}
 	}
-	if width := t.d.N % tileColumns; width != 0 {
-		t.lastIsNarrow = true
-		for j := range width {
-			t.lastMask[j] = -1
-		}
-	}
+	t.lastIsNarrow = t.lastMask.last(t.d.N)
 }
 
 // split cuts a depth into steps of 16 and of 1.

@@ -23,7 +23,7 @@ type tile struct {
 	rows    unsafe.Pointer // of row
 	steps   unsafe.Pointer // of int64
 	bias    unsafe.Pointer // 16 floats added to every row, or nil
-	mask    unsafe.Pointer // 16 int32, -1 for the columns that C has; with flagMask
+	mask    unsafe.Pointer // 16 int32, -1 for the columns that C has; with flagMask and flagClear
 	blocks  int
 	singles int
 	size    int // rows in a full group, at most 6
@@ -37,6 +37,7 @@ const (
 	flagAccumulate = 1 << iota // add what C holds
 	flagReLU                   // after the bias
 	flagMask                   // touch only the columns that mask has
+	flagClear                  // store zero in the columns that mask has not
 )
 
 // tileRows is the most rows of a group: 6 x 16 sums fill the twelve vector
@@ -52,6 +53,21 @@ func (t *tile) setRows(n int) {
 	}
 	t.size = (n + t.groups - 1) / t.groups
 	t.small = t.groups*t.size - n
+}
+
+// columnMask is a mask of a last panel.
+type columnMask [tileColumns]int32
+
+// last makes m the mask of the last panel of n columns, and reports whether
+// that panel is narrow.
+func (m *columnMask) last(n int) bool {
+	for j := range m {
+		m[j] = 0
+		if j < n-(panels(n)-1)*tileColumns {
+			m[j] = -1
+		}
+	}
+	return n%tileColumns != 0
 }
 
 // maxTileWork bounds rows * k of one call: the garbage collector cannot stop
@@ -120,10 +136,13 @@ func (t *tile) twoByFour(steps []int64, first, second int64, j int) [8]float32 {
 // finish stores four sums of the row at byte offset c.
 func (t *tile) finish(c int64, j int, sums *[4]float32) {
 	for i, v := range sums {
-		if t.flags&flagMask != 0 && *(*int32)(unsafe.Add(t.mask, (j+i)*4)) == 0 {
+		at := (*float32)(unsafe.Add(t.c, int(c)+(j+i)*4))
+		if t.flags&(flagMask|flagClear) != 0 && *(*int32)(unsafe.Add(t.mask, (j+i)*4)) == 0 {
+			if t.flags&flagClear != 0 {
+				*at = 0
+			}
 			continue
 		}
-		at := (*float32)(unsafe.Add(t.c, int(c)+(j+i)*4))
 		if t.flags&flagAccumulate != 0 {
 			v += *at
 		}

@@ -12,8 +12,8 @@ const normBound = 5e-6
 func normExperiments() []experiment {
 	var all []experiment
 	for _, d := range []device.BatchNorm{
-		{N: 1, C: 1, H: 1, W: 1}, {N: 2, C: 3, H: 5, W: 5}, {N: 4, C: 17, H: 3, W: 3}, {N: 3, C: 16, H: 17, W: 17},
-		{N: 2, C: 33, H: 20, W: 21}, {N: 40, C: 16, H: 8, W: 8}, {N: 5, C: 32, H: 1, W: 1},
+		{N: 1, C: 1, H: 1, W: 1}, {N: 2, C: 3, H: 5, W: 5}, {N: 4, C: 17, H: 3, W: 3}, {N: 3, C: 5, H: 17, W: 17},
+		{N: 2, C: 17, H: 20, W: 21}, {N: 40, C: 3, H: 6, W: 8}, {N: 5, C: 32, H: 1, W: 1},
 	} {
 		for _, d.Layout = range []device.Layout{device.Blocked16, device.Plain} {
 			for _, d.Activation = range []device.Activation{device.Identity, device.ReLU} {

@@ -29,6 +29,7 @@ const (
 	flagAccumulate = 1
 	flagReLU       = 2
 	flagMask       = 4
+	flagClear      = 8
 )
 
 const maxRows = 6
@@ -157,6 +158,13 @@ func (f *tileFunction) store(sums []VecVirtual, name string) {
 	}
 	Label(name + "fresh")
 	f.epilogue(sums, name+"whole")
+	TESTQ(U32(flagClear), f.count)
+	JZ(LabelRef(name + "full"))
+	MOVQ(at(f.t, tileMask), f.b)
+	for i, s := range sums {
+		VANDPS(at(f.b, i%2*32), s, s)
+	}
+	Label(name + "full")
 	for i, s := range sums {
 		VMOVUPS(s, at(f.base[i/2], i%2*32))
 	}
