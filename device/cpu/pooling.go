@@ -145,9 +145,11 @@ func (v window) maximum(y []float32, arg []int32, x []float32, valid int) {
 			at := iy*v.width + ix
 			pixel := (*[block]float32)(x[at*block:])
 			for c, value := range pixel {
-				if value > best[c] || where[c] < 0 || (value != value && best[c] == best[c]) {
-					best[c], where[c] = value, int32(at)
+				// One comparison settles most: the rest is NaN and the start.
+				if value <= best[c] && where[c] >= 0 || best[c] != best[c] {
+					continue
 				}
+				best[c], where[c] = value, int32(at)
 			}
 		}
 	}
