@@ -135,8 +135,9 @@ func TestEagerLimit(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-sent, context.Canceled)
 	go func() { sent <- ranks[0].Send(t.Context(), 1, 1, b) }()
+	got := make([]byte, len(b))
 	for range 3 {
-		require.NoError(t, ranks[1].Recv(t.Context(), 0, 1, b))
+		require.NoError(t, ranks[1].Recv(t.Context(), 0, 1, got))
 	}
 	require.NoError(t, <-sent)
 	closeAll(t, ranks)
