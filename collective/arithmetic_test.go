@@ -16,11 +16,14 @@ func TestHalvesKeepTheirValue(t *testing.T) {
 		for h := range 1 << 16 {
 			x := collective.Widen(typ, uint16(h))
 			if x != x {
-				back := collective.Narrow(typ, x)
-				require.True(t, math.IsNaN(float64(collective.Widen(typ, back))), "%v %#x", typ, h)
+				if back := collective.Widen(typ, collective.Narrow(typ, x)); back == back {
+					t.Fatalf("%v %#x is NaN and became %v", typ, h, back)
+				}
 				continue
 			}
-			require.Equal(t, uint16(h), collective.Narrow(typ, x), "%v %#x", typ, h)
+			if back := collective.Narrow(typ, x); back != uint16(h) {
+				t.Fatalf("%v %#x became %#x", typ, h, back)
+			}
 		}
 	}
 	require.Equal(t, float32(65504), collective.Widen(device.F16, 0x7bff))
@@ -33,7 +36,7 @@ func TestHalvesKeepTheirValue(t *testing.T) {
 func TestHalvesRoundToNearest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, typ := range []device.Type{device.F16, device.BF16} {
-		for range 200_000 {
+		for range 50_000 {
 			x := float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(44)-28)))
 			h := collective.Narrow(typ, x)
 			distance := func(h uint16) float64 { return math.Abs(float64(collective.Widen(typ, h)) - float64(x)) }

@@ -50,10 +50,14 @@ func ringRounds(n, first int, reduce bool) Plan {
 	return Plan{Ranks: n, Chunks: n, Rounds: func(yield func(Round) bool) {
 		round := make(Round, n)
 		for i := range n - 1 {
+			chunk := mod(first-i, n)
 			for r := range n {
-				chunk := mod(r+first-i, n)
-				round[r] = Move{From: r, To: mod(r+1, n), Src: chunk, Dst: chunk, N: 1, Reduce: reduce}
+				round[r] = Move{From: r, To: r + 1, Src: chunk, Dst: chunk, N: 1, Reduce: reduce}
+				if chunk++; chunk == n {
+					chunk = 0
+				}
 			}
+			round[n-1].To = 0
 			if !yield(round) {
 				return
 			}
