@@ -14,13 +14,9 @@ import (
 // decide runs the job's ranks: as one of a job that somebody has started, as
 // worker processes, or all here.
 func (j *job) decide() error {
-	place, started, err := launch.FromEnvironment(lookup(j.environ))
-	if j.nproc > 0 && (started || err != nil) {
-		fmt.Fprint(j.stderr, wrap("train: -nproc "+strconv.Itoa(j.nproc)+" wins over what the environment says of a job ("+strings.Join(leftOver(j.environ), ", ")+")", width))
-		started, err = false, nil
-	}
+	place, started, err := j.placed(j.nproc)
 	if err != nil {
-		return usage("%s", err)
+		return err
 	}
 	if started {
 		return j.interruptible(func(ctx context.Context) error { return j.join(ctx, place) })
@@ -33,6 +29,20 @@ func (j *job) decide() error {
 		return j.interruptible(func(ctx context.Context) error { return j.here(ctx, world) })
 	}
 	return j.launch(world)
+}
+
+// placed finds out whether somebody has started this process as a rank of a
+// job. -nproc, where given, wins over what the environment says of one.
+func (c *command) placed(nproc int) (place launch.Place, started bool, err error) {
+	place, started, err = launch.FromEnvironment(lookup(c.environ))
+	if nproc > 0 && (started || err != nil) {
+		fmt.Fprint(c.stderr, wrap("train: -nproc "+strconv.Itoa(nproc)+" wins over what the environment says of a job ("+strings.Join(leftOver(c.environ), ", ")+")", width))
+		return launch.Place{}, false, nil
+	}
+	if err != nil {
+		return launch.Place{}, false, usage("%s", err)
+	}
+	return place, started, nil
 }
 
 // interruptible runs ranks of this process under the signals' rule.

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
-	"github.com/gradfusion/gradfusion/collective/tcp"
 	"github.com/gradfusion/gradfusion/launch"
+	"github.com/gradfusion/gradfusion/observe/metrics"
 )
 
 // runDirKey is where rank 0 publishes the run's directory.
@@ -26,27 +24,19 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	if err := j.fits(place.Size); err != nil {
 		return err
 	}
-	if j.config.Collective.Transport == "inproc" && place.Size > 1 {
-		return j.config.Errorf("collective.transport", "collective.transport: inproc has all ranks in one process, but %s has started %d processes; leave it at auto", place.Source, place.Size)
+	if err := separate(j.config, place); err != nil {
+		return err
 	}
-	go func() { // ends with the process
-		if errors.Is(launch.WatchParent(context.Background(), place), launch.ErrOrphan) {
-			os.Exit(exitNetwork)
-		}
-	}()
+	leaveWithParent(place)
 	if place.Size == 1 {
 		return j.alone(ctx)
 	}
-	meeting, transport, err := j.meet(ctx, place)
+	link, err := connect(ctx, place, j.config)
 	if err != nil {
 		return err
 	}
-	summary, err := j.rank(ctx, transport, place.LocalSize)
-	closed := transport.Close()
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_ = meeting.Close(patience) // the others may be gone, which their errors tell
-	if err == nil {
+	summary, err := j.ranked(ctx, place, link)
+	if closed := link.close(ctx); err == nil {
 		err = closed
 	}
 	if place.Rank != 0 {
@@ -64,31 +54,17 @@ func (j *job) alone(ctx context.Context) error {
 	return j.result(summary, errors.Join(err, transport.Close()))
 }
 
-// meet connects this rank to the others. Everything that fails here is the
-// network's.
-func (j *job) meet(ctx context.Context, place launch.Place) (*launch.Rendezvous, collective.Transport, error) {
-	ctx, cancel := context.WithTimeout(ctx, j.config.Collective.Timeout)
+// ranked runs this rank over its link to the others.
+func (j *job) ranked(ctx context.Context, place launch.Place, link *link) (*metrics.Summary, error) {
+	early, cancel := context.WithTimeout(ctx, j.config.Collective.Timeout)
 	defer cancel()
-	meeting, err := launch.Connect(ctx, place)
-	if err != nil {
-		return nil, nil, &coded{err, exitNetwork}
-	}
-	transport, err := tcp.Join(ctx, tcp.Config{
-		Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
-		Store: meeting.Store, ListenAddr: meeting.LocalAddr(), ConnectTimeout: j.config.Collective.Timeout,
-	})
-	if err == nil {
-		if err = j.agreeRunDir(ctx, place, meeting); err == nil {
-			return meeting, transport, nil
+	if err := j.agreeRunDir(early, place, link.meeting); err != nil {
+		if exitCode(err) == exitUsage {
+			return nil, err
 		}
-		transport.Close()
+		return nil, &coded{err, exitNetwork}
 	}
-	cancel() // nobody is worth waiting for
-	_ = meeting.Close(ctx)
-	if exitCode(err) == exitUsage {
-		return nil, nil, err
-	}
-	return nil, nil, &coded{err, exitNetwork}
+	return j.rank(ctx, link.transport, place.LocalSize)
 }
 
 // agreeRunDir has rank 0 make the run's directory, unless the launcher has, and

@@ -71,15 +71,21 @@ func (h *holder) rest() string {
 	return string(h.kept) + string(h.partial)
 }
 
-// ended puts the end of launched workers into one paragraph. rankZero is what
-// that rank wrote last.
+// ended puts the end of a training's workers into words.
 func (j *job) ended(code int, err error, rankZero string) error {
+	if errors.Is(err, launch.ErrInterrupted) {
+		return j.stopped(trainer.ErrStopped)
+	}
+	return workersEnded(code, err, rankZero)
+}
+
+// workersEnded puts the end of launched workers into one paragraph. rankZero is
+// what that rank wrote last.
+func workersEnded(code int, err error, rankZero string) error {
 	var failure *launch.WorkerError
 	switch {
 	case err == nil && code == exitDone:
 		return nil
-	case errors.Is(err, launch.ErrInterrupted):
-		return j.stopped(trainer.ErrStopped)
 	case !errors.As(err, &failure):
 		return err
 	}

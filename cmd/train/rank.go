@@ -71,10 +71,7 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	}
 	defer device.Close()
 	events := observe.NewRecorder(spans)
-	comm := collective.NewGroup(transport, collective.GroupConfig{
-		Timeout: j.config.Collective.Timeout, Algorithm: j.config.Collective.Algorithm,
-		Events: events, Reducer: device.Kernels(),
-	})
+	comm := newGroup(transport, j.config, device, events)
 	defer func() { err = errors.Join(err, comm.Close()) }()
 
 	show, err := j.display(transport.Rank())

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/tcp"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/launch"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// link is how a rank of several processes reaches the others. Trainings and
+// benchmarks make it alike, so that what is measured is what is used.
+type link struct {
+	transport collective.Transport
+	name      string // the transport's, as collective.transport has it
+	meeting   *launch.Rendezvous
+}
+
+// connect brings this process to the other ranks of a job that somebody has
+// started. Everything that fails here is the network's.
+func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Collective.Timeout)
+	defer cancel()
+	meeting, err := launch.Connect(ctx, place)
+	if err != nil {
+		return nil, &coded{err, exitNetwork}
+	}
+	transport, err := tcp.Join(ctx, tcp.Config{
+		Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
+		Store: meeting.Store, ListenAddr: meeting.LocalAddr(), ConnectTimeout: c.Collective.Timeout,
+	})
+	if err != nil {
+		cancel() // nobody is worth waiting for
+		_ = meeting.Close(ctx)
+		return nil, &coded{err, exitNetwork}
+	}
+	return &link{transport, "tcp", meeting}, nil
+}
+
+// close leaves the others. What they did not live to say is told elsewhere.
+func (l *link) close(ctx context.Context) error {
+	closed := l.transport.Close()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = l.meeting.Close(patience) // the others may be gone, which their errors tell
+	return closed
+}
+
+// newGroup makes a rank's Comm as the settings say. events may be nil.
+func newGroup(transport collective.Transport, c *config.Config, dev device.Device, events *observe.Recorder) *collective.Group {
+	return collective.NewGroup(transport, collective.GroupConfig{
+		Timeout: c.Collective.Timeout, Algorithm: c.Collective.Algorithm,
+		Events: events, Reducer: dev.Kernels(),
+	})
+}
+
+// separate refuses settings that want all ranks in one process.
+func separate(c *config.Config, place launch.Place) error {
+	if c.Collective.Transport == "inproc" && place.Size > 1 {
+		return c.Errorf("collective.transport", "collective.transport: inproc has all ranks in one process, but %s has started %d processes; leave it at auto", place.Source, place.Size)
+	}
+	return nil
+}
+
+// leaveWithParent ends this process when the launcher that started it has gone.
+func leaveWithParent(place launch.Place) {
+	go func() { // ends with the process
+		if errors.Is(launch.WatchParent(context.Background(), place), launch.ErrOrphan) {
+			os.Exit(exitNetwork)
+		}
+	}()
+}
