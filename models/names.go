@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gradfusion/gradfusion/internal/spelling"
 	"github.com/gradfusion/gradfusion/nn"
 )
 
@@ -46,40 +47,10 @@ func find(name string) (func(Config) ([]nn.Block, error), error) {
 	if name == "" {
 		return nil, errors.New("no model is named (known: " + strings.Join(names, ", ") + ")")
 	}
-	nearest, least := "", 1+len(name)/2
 	for _, e := range list() {
 		if e.name == name {
 			return e.build, nil
 		}
-		if d := distance(name, e.name); d < least {
-			nearest, least = e.name, d
-		}
 	}
-	hint := ""
-	if nearest != "" {
-		hint = fmt.Sprintf("; did you mean %s?", nearest)
-	}
-	return nil, fmt.Errorf("unknown model %q%s (known: %s)", name, hint, strings.Join(names, ", "))
-}
-
-// distance is Levenshtein's: the least number of letters to insert, delete or
-// change.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return nil, fmt.Errorf("unknown model %q%s (known: %s)", name, spelling.DidYouMean(name, names), strings.Join(names, ", "))
 }

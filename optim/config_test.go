@@ -13,7 +13,7 @@ func TestNewRefuses(t *testing.T) {
 	nan := float32(math.NaN())
 	minus := float32(-1)
 	for want, c := range map[string]Config{
-		`optim: unknown optimizer "adma", did you mean adam? (known: sgd momentum nesterov adam adamw)`: {Name: "adma"},
+		`optim: unknown optimizer "adma"; did you mean adam? (known: sgd momentum nesterov adam adamw)`: {Name: "adma"},
 		`optim: unknown optimizer "xyz" (known: sgd momentum nesterov adam adamw)`:                      {Name: "xyz"},
 		"optim: momentum is 1, want at least 0 and below 1":                                             {Momentum: 1},
 		"optim: beta2 is 1.5, want at least 0 and below 1":                                              {Name: "adam", Beta2: 1.5},

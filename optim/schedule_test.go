@@ -67,7 +67,7 @@ func TestScheduleOfWarmupOnly(t *testing.T) {
 
 func TestNewScheduleRefuses(t *testing.T) {
 	for want, c := range map[string]ScheduleConfig{
-		`optim: unknown schedule "cosin", did you mean cosine? (known: constant step multistep linear cosine polynomial)`: {Name: "cosin"},
+		`optim: unknown schedule "cosin"; did you mean cosine? (known: constant step multistep linear cosine polynomial)`: {Name: "cosin"},
 		"optim: schedule constant: lr is -1, want at least 0":                                                             {Base: -1},
 		"optim: schedule constant: lr is NaN, want at least 0":                                                            {Base: float32(math.NaN())},
 		"optim: schedule cosine: the run has 0 steps, want at least 1":                                                    {Name: "cosine"},

@@ -25,13 +25,6 @@ var ErrStopped = errors.New("stopped before the last step")
 // ErrDiverged is wrapped by the error of a loss that is no finite number.
 var ErrDiverged = errors.New("the training diverged")
 
-// Votes that ranks cast for what must be decided together.
-const (
-	voteStop = 1 << iota
-	voteEvaluate
-	voteSave
-)
-
 // session is one Run.
 type session struct {
 	job  Job
@@ -246,50 +239,6 @@ func (s *session) warnSingles() {
 			return
 		}
 	}
-}
-
-// vote casts what this rank wants to be decided after the step.
-func (s *session) vote() {
-	select {
-	case <-s.job.Stop:
-		s.fusion.Vote(voteStop)
-	default:
-	}
-	if s.comm.Rank() != 0 {
-		return
-	}
-	if every := s.cfg.Train.EvalEvery.Time; every > 0 && time.Since(s.clock.evaluated) >= every {
-		s.fusion.Vote(voteEvaluate)
-	}
-	if every := s.cfg.Checkpoint.Every.Time; every > 0 && time.Since(s.clock.saved) >= every {
-		s.fusion.Vote(voteSave)
-	}
-}
-
-// after does what is due when that many steps are done.
-func (s *session) after(ctx context.Context, done int, votes uint32) error {
-	last := done == s.total
-	if last || votes&voteEvaluate != 0 || s.due(s.cfg.Train.EvalEvery, done) {
-		if err := s.evaluate(ctx); err != nil {
-			return err
-		}
-		s.clock.evaluated = time.Now()
-	}
-	if last || votes&voteSave != 0 || s.due(s.cfg.Checkpoint.Every, done) {
-		s.clock.saved = time.Now()
-		return s.saver.save(ctx, s)
-	}
-	return nil
-}
-
-func (s *session) due(every config.Every, done int) bool {
-	switch {
-	case every.Steps > 0:
-		return done%every.Steps == 0
-	case every.Epochs > 0:
-		return done%(every.Epochs*s.sampler.StepsPerEpoch()) == 0
-	}
-	return false
 }
 
 func (s *session) emit(e Event) {

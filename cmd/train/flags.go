@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gradfusion/gradfusion/internal/spelling"
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
@@ -74,7 +75,7 @@ func flagError(args []string, err error) error {
 }
 
 func suggestion(name string, known []string) string {
-	if near := config.Nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return fmt.Sprintf("; known: %s", strings.Join(known, ", "))

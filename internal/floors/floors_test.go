@@ -20,7 +20,7 @@ const module = "github.com/gradfusion/gradfusion/"
 // floors lists the folders of each floor, the lowest first. A folder stands for
 // what is below it too, unless that is listed itself.
 var floors = [][]string{
-	{"collective/plan", "parallel/schedule", "data", "observe"},
+	{"collective/plan", "parallel/schedule", "data", "observe", "internal/spelling"},
 	{"device", "wire"},
 	{"nn", "collective"},
 	{"optim", "amp", "models"},

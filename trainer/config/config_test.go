@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/internal/spelling"
 )
 
 // plainly drops what only a loaded configuration has.
@@ -224,7 +226,7 @@ func TestMomentumOfZeroIsPlainDescent(t *testing.T) {
 func TestEveryKnownKeyIsItsOwnNearest(t *testing.T) {
 	for _, key := range Keys() {
 		last := key[strings.LastIndexByte(key, '.')+1:]
-		require.Equal(t, last, Nearest(last, []string{last}))
+		require.Equal(t, last, spelling.Nearest(last, []string{last}))
 	}
 	require.False(t, slices.Contains(Keys(), ""))
 }

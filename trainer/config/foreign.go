@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gradfusion/gradfusion/internal/spelling"
+)
 
 // foreign answers keys of other systems with what to write here, or "".
 func foreign(key string) string {
@@ -19,7 +23,7 @@ func foreign(key string) string {
 func foreignNearly(key string) string {
 	for _, row := range foreignKeys() {
 		for name := range strings.FieldsSeq(row.names) {
-			if len(name) > 7 && distance(name, strings.ToLower(key)) == 1 {
+			if len(name) > 7 && spelling.Distance(name, key) == 1 {
 				return row.instead
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gradfusion/gradfusion/internal/spelling"
 )
 
 // Sources is what Load reads beside the file. The zero value is nothing.
@@ -146,7 +148,7 @@ func notFound(name string, tried, embedded []string) error {
 	reason := "there is no such configuration; looked for " + strings.Join(tried, " and ")
 	if len(embedded) > 0 {
 		reason += ", and the binary holds " + strings.Join(embedded, ", ")
-		if near := Nearest(strings.TrimSuffix(path.Base(name), path.Ext(name))+".yaml", embedded); near != "" {
+		if near := spelling.Nearest(strings.TrimSuffix(path.Base(name), path.Ext(name))+".yaml", embedded); near != "" {
 			reason += "; did you mean " + near + "?"
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/internal/spelling"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/optim"
 )
@@ -63,7 +64,7 @@ func (c *Config) checkNames() error {
 
 func (c *Config) unknownName(key, name string, known []string) error {
 	known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "" })
-	if near := Nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return c.Errorf(key, "%s: %s is not known; did you mean %s?", key, quote(name), near)
 	}
 	return c.Errorf(key, "%s: %s is not known; known: %s", key, quote(name), strings.Join(known, ", "))

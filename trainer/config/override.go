@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gradfusion/gradfusion/internal/spelling"
 )
 
 // variablePrefix starts the name of every variable that sets a key.
@@ -37,7 +39,7 @@ func (c *Config) setFromEnvironment(environ []string) error {
 		i := slices.Index(names, name)
 		if i < 0 {
 			reason := fmt.Sprintf("the variable %s sets no known key", name)
-			if near := Nearest(strings.TrimPrefix(name, variablePrefix), trimAll(names, variablePrefix)); near != "" {
+			if near := spelling.Nearest(strings.TrimPrefix(name, variablePrefix), trimAll(names, variablePrefix)); near != "" {
 				reason += "; did you mean " + variablePrefix + near + "?"
 			}
 			return &Error{At: Position{Given: quoteless(assignment)}, Reason: reason}
