@@ -32,6 +32,8 @@ type GroupConfig struct {
 	Generation uint32
 	// Reducer is the arithmetic; nil: plain loops.
 	Reducer Reducer
+	// Monitor watches this Group and its sub-groups; nil: nobody does.
+	Monitor Monitor
 }
 
 // Group is a Comm over a Transport. It has a goroutine that runs its calls in
@@ -65,7 +67,10 @@ type Group struct {
 	lanes        map[lane]*exchangeLane
 	wake         chan struct{}
 	currentLocal atomic.Uint64 // the running call's sequence number, or 0
-	recent       [32]header    // of the newest calls
+	current      atomic.Pointer[Work]
+	ended        atomic.Uint64  // the newest call that has ended
+	suspects     map[int]string // what holds peers up
+	recent       [32]header     // of the newest calls
 	executor     executor
 }
 
@@ -104,6 +109,9 @@ func newGroup(t Transport, config GroupConfig, ranks []int, parent uint64) *Grou
 	g.owned.Go(g.work)
 	for _, peer := range g.watched() {
 		g.owned.Go(func() { g.watch(peer) })
+	}
+	if config.Monitor != nil {
+		config.Monitor.Opened(g)
 	}
 	return g
 }
@@ -236,7 +244,10 @@ func (g *Group) pop() *Work {
 
 func (g *Group) runOne(w *Work) {
 	g.currentLocal.Store(w.sequence)
+	g.current.Store(w)
 	err := g.executor.run(w)
+	g.current.Store(nil)
+	g.ended.Store(w.sequence)
 	g.currentLocal.Store(0)
 	if err != nil {
 		err = g.fail(w, err)
@@ -255,6 +266,9 @@ func (g *Group) Close() error {
 	g.mu.Unlock()
 	if !closed {
 		g.leave()
+		if g.config.Monitor != nil {
+			g.config.Monitor.Closed(g)
+		}
 	}
 	g.owned.Wait()
 	g.executor.guard.close()

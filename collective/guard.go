@@ -89,7 +89,10 @@ func (d *guard) expired() {
 	}
 	timeout := d.group.config.Timeout
 	err := fmt.Errorf("not done within %v: %w", timeout, context.DeadlineExceeded)
+	suspect := d.group.suspected()
 	switch {
+	case suspect != nil:
+		err = &peerFailure{suspect.peer, fmt.Errorf("waited %v for it: %w; %w", timeout, context.DeadlineExceeded, suspect.err)}
 	case d.blamed >= 0:
 		err = &peerFailure{d.blamed, fmt.Errorf("waited %v for rank %d, which waits for it: %w", timeout, peer, context.DeadlineExceeded)}
 	case peer >= 0:

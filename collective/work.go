@@ -105,6 +105,13 @@ func (w *Work) about() Call {
 	return w.call
 }
 
+// unfinished is about for a call that has not ended.
+func (w *Work) unfinished() (Call, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.call, !w.ended
+}
+
 func (w *Work) hasEnded() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,0 +1,103 @@
+package collective
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Monitor learns of a Group's life, to look at it from outside; package monitor
+// has one. Its methods are called by the goroutine that makes or closes the
+// Group, and return soon.
+type Monitor interface {
+	Opened(*Group)
+	Closed(*Group)
+}
+
+// Progress is how far a Group's rank has come in its calls.
+type Progress struct {
+	Ended   uint64    // the newest call that has ended here, 0: none
+	Pending []Pending // what runs or waits now: at most one call, and parts of Exchanges
+}
+
+// Pending is a call, or a part of an Exchange, that has begun and not ended.
+type Pending struct {
+	Sequence uint64
+	Call     string // such as "all-reduce sum of 1024 f32"
+	Label    string
+	Peer     int  // the rank of the Group that it waits for, as far as is known, or -1
+	Exchange bool // Sequence counts messages of one direction with Peer
+}
+
+// Progress looks at the Group from any goroutine, also while calls run.
+func (g *Group) Progress() Progress {
+	p := Progress{Ended: g.ended.Load()}
+	if w := g.current.Load(); w != nil {
+		if c, ok := w.unfinished(); ok {
+			peer := g.executor.guard.waitsFor(w.sequence)
+			p.Pending = append(p.Pending, Pending{Sequence: w.sequence, Call: g.text(c), Label: c.Label, Peer: peer})
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.lanes {
+		if l.head == len(l.queue) || !l.recv && len(l.queue[l.head].buf.Bytes()) <= smallLimit {
+			continue // a small send waits for nobody
+		}
+		b := l.queue[l.head].buf
+		p.Pending = append(p.Pending, Pending{
+			Sequence: l.done.Load() + 1, Call: fmt.Sprintf("%s of %d %v", l.name, b.Len, b.Type), Peer: l.peer, Exchange: true,
+		})
+	}
+	slices.SortFunc(p.Pending, func(a, b Pending) int { return a.Peer - b.Peer })
+	return p
+}
+
+// ID names the Group alike on all of its ranks, and apart from other Groups.
+func (g *Group) ID() uint64 { return g.id }
+
+// Ranks lists the transport's rank of each of this Group's ranks. The caller
+// must not change it.
+func (g *Group) Ranks() []int { return g.ranks }
+
+// Lost ends the Group because somebody else has found that a rank of the
+// transport is gone, unless the rank has closed the Group in good order or is
+// not in it. Calls fail with a PeerError that names the rank.
+func (g *Group) Lost(rank int, reason error) {
+	if peer := slices.Index(g.ranks, rank); peer >= 0 && peer != g.rank {
+		g.peerLost(peer, &LinkError{Rank: g.ranks[g.rank], Peer: rank, Err: reason})
+	}
+}
+
+// Suspect says what holds a rank of the transport up, such as "is stopped": a
+// call that runs into the time-out then blames that rank. An empty text takes it
+// back.
+func (g *Group) Suspect(rank int, text string) {
+	peer := slices.Index(g.ranks, rank)
+	if peer < 0 || peer == g.rank {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if text == "" {
+		delete(g.suspects, peer)
+		return
+	}
+	if g.suspects == nil {
+		g.suspects = map[int]string{}
+	}
+	g.suspects[peer] = text
+}
+
+// suspected is the error about the lowest suspect, or nil.
+func (g *Group) suspected() *peerFailure {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var found *peerFailure
+	for peer, text := range g.suspects {
+		if found == nil || peer < found.peer {
+			found = &peerFailure{peer, errors.New("it " + text)}
+		}
+	}
+	return found
+}
