@@ -78,6 +78,8 @@ func (p Place) check() error {
 		return fmt.Errorf("%s environment: a world of %d ranks", p.Source, p.Size)
 	case p.Rank < 0 || p.Rank >= p.Size:
 		return fmt.Errorf("%s environment: rank %d is not one of %d ranks (0 to %d)", p.Source, p.Rank, p.Size, p.Size-1)
+	case p.Port < 1:
+		return fmt.Errorf("%s environment: port %d, where rank 0 is to be met, is no port that others know; give one from 1 to 65535", p.Source, p.Port)
 	case p.LocalSize < 1 || p.LocalSize > p.Size:
 		return fmt.Errorf("%s environment: %d ranks on this host of %d in the job", p.Source, p.LocalSize, p.Size)
 	case p.LocalRank < 0 || p.LocalRank >= p.LocalSize:

@@ -31,6 +31,11 @@ func TestFromEnvironment(t *testing.T) {
 			Place{Source: "torchrun", Rank: 0, Size: 2, LocalSize: 1, Host: "::1", Port: 29500},
 		},
 		{
+			"an address in brackets",
+			variables{"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "[::1]", "MASTER_PORT": "29500"},
+			Place{Source: "torchrun", Rank: 0, Size: 2, LocalSize: 1, Host: "::1", Port: 29500},
+		},
+		{
 			"torchrun whose port is taken by its agent",
 			variables{"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1", "GRADFUSION_RENDEZVOUS": "[::1]:7"},
 			Place{Source: "torchrun", Size: 2, LocalSize: 1, Host: "::1", Port: 7},
@@ -120,6 +125,7 @@ func TestBadEnvironment(t *testing.T) {
 		{"negative", variables{"RANK": "0", "WORLD_SIZE": "-2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, []string{`WORLD_SIZE is "-2"`}},
 		{"empty world", variables{"RANK": "0", "WORLD_SIZE": "0", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, []string{"world of 0 ranks"}},
 		{"port", variables{"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "70000"}, []string{"MASTER_PORT is 70000"}},
+		{"port 0", variables{"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "0"}, []string{"port 0", "1 to 65535"}},
 		{"local rank", variables{"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, []string{"local rank 3 is not one of 2"}},
 		{"more here than there are", variables{"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, []string{"4 ranks on this host of 2"}},
 		{"launcher without address", variables{"GRADFUSION_RANK": "0", "GRADFUSION_WORLD_SIZE": "2"}, []string{"not GRADFUSION_RENDEZVOUS"}},

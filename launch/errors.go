@@ -26,6 +26,10 @@ type WorkerError struct {
 	Signal      os.Signal // nil when it exited by itself
 	Log         string    // file with its output, "" when none is kept
 	LastLines   []string
+	// For a worker that a signal ended: what the first one that lost it wrote
+	// last, and its rank. Empty where nobody said anything.
+	Witness      int
+	WitnessLines []string
 }
 
 func (e *WorkerError) Error() string {

@@ -28,7 +28,7 @@ func (r *reader) torchrun() Place {
 	p.Size = r.number("WORLD_SIZE", 0)
 	p.LocalRank = r.number("LOCAL_RANK", 0)
 	p.LocalSize = r.number("LOCAL_WORLD_SIZE", p.LocalRank+1)
-	p.Host, p.Port = r.env("MASTER_ADDR"), r.port("MASTER_PORT")
+	p.Host, p.Port = r.masterHost(), r.port("MASTER_PORT")
 	p.Job = r.env("TORCHELASTIC_RUN_ID")
 	return p
 }
@@ -53,6 +53,12 @@ func (r *reader) agree(p Place) {
 				p.Rank, other[0], rank, size)
 		}
 	}
+}
+
+// masterHost is MASTER_ADDR, an IPv6 address without the brackets that it may
+// be written in.
+func (r *reader) masterHost() string {
+	return strings.TrimSuffix(strings.TrimPrefix(r.env("MASTER_ADDR"), "["), "]")
 }
 
 func (r *reader) mpi() bool {
@@ -121,7 +127,7 @@ func (r *reader) master(p *Place, host string) {
 	if r.env(rendezvousVariable) != "" {
 		return
 	}
-	p.Host, p.Port = r.env("MASTER_ADDR"), r.port("MASTER_PORT")
+	p.Host, p.Port = r.masterHost(), r.port("MASTER_PORT")
 	if p.Host == "" {
 		p.Host = host
 		if p.LocalSize == p.Size {

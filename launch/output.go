@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,22 @@ func openLog(dir string, rank int) (*log, error) {
 		return nil, fmt.Errorf("launch: log of rank %d: %w", rank, err)
 	}
 	return &log{file: file, name: name, start: about.Size()}, nil
+}
+
+// tee writes to all that are left of its writers and drops one that fails. It
+// never fails itself: a full disk or a closed terminal must not close the pipe
+// of a worker, which would die of it.
+type tee []io.Writer
+
+func (t *tee) Write(b []byte) (int, error) {
+	working := (*t)[:0]
+	for _, w := range *t {
+		if n, err := w.Write(b); err == nil && n == len(b) {
+			working = append(working, w)
+		}
+	}
+	*t = working
+	return len(b), nil
 }
 
 // crashed reports whether the Go runtime printed this line on ending a program.

@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -253,37 +252,4 @@ func (j *job) failed(w *worker) bool {
 		return false
 	}
 	return code != exitDone
-}
-
-// verdict finds the worker that is to blame and the job's exit code.
-func (j *job) verdict(ctx context.Context) (int, error) {
-	var blamed *worker
-	interrupted := false
-	for _, w := range j.over {
-		code, _ := w.status()
-		switch {
-		case w.killed || code != exitDone && !j.failed(w):
-			interrupted = interrupted || j.asked != nil
-		case code == exitDone:
-		case blamed == nil:
-			blamed = w
-		default:
-			if first, _ := blamed.status(); first == exitPeer && code != exitPeer {
-				blamed = w // the first only told of this one's end
-			}
-		}
-	}
-	switch {
-	case blamed != nil:
-		code, s := blamed.status()
-		failure := &WorkerError{Rank: blamed.rank, Count: j.Count, Code: code, Signal: s, Log: blamed.log.name, LastLines: blamed.log.lastLines()}
-		return failure.exitCode(), failure
-	case interrupted:
-		err := error(ErrInterrupted)
-		if ctx.Err() != nil {
-			err = errors.Join(ErrInterrupted, ctx.Err())
-		}
-		return exitInterrupted, fmt.Errorf("launch: %w", err)
-	}
-	return exitDone, nil
 }

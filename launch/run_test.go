@@ -97,6 +97,33 @@ func TestDeathInAWorld(t *testing.T) {
 	}
 }
 
+// TestWitness: the error for a worker that was killed holds what a survivor saw
+// of it, also when it is rank 0 that died.
+func TestWitness(t *testing.T) {
+	s := newScene(t, 3, "train=0")
+	_, err := Run(t.Context(), s.Config)
+	var failure *WorkerError
+	require.ErrorAs(t, err, &failure)
+	require.NotZero(t, failure.Witness)
+	require.Contains(t, strings.Join(failure.WitnessLines, " "), "lost rank 0")
+}
+
+// TestBrokenOutputs: a worker outlives the disk and the terminal that its words
+// go to.
+func TestBrokenOutputs(t *testing.T) {
+	s := newScene(t, 2, strings.Repeat("0:say=word ", 1000))
+	s.Stderr = broken{}
+	code, err := Run(t.Context(), s.Config)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Contains(t, s.log(t, 0), "err 0 word")
+	require.Contains(t, s.out.String(), "out 0 word")
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		name, role string

@@ -55,7 +55,7 @@ func (j *job) startWorker(rank int, command, env []string, store *os.File) (*wor
 		c.ExtraFiles = append(c.ExtraFiles, store)
 		c.Env = append(c.Env, fmt.Sprintf("%s=%d", listenerVariable, firstExtra+1))
 		c.Stdout = j.rankZeroStdout(log)
-		c.Stderr = io.MultiWriter(log.file, orElse(j.Stderr, os.Stderr))
+		c.Stderr = &tee{log.file, orElse(j.Stderr, os.Stderr)}
 		c.WaitDelay = outputTime
 	}
 	c.SysProcAttr = processAttributes()
@@ -84,7 +84,7 @@ func (j *job) rankZeroStdout(log *log) io.Writer {
 	if j.Stdout == nil && isTerminal(os.Stdout) {
 		return os.Stdout
 	}
-	return io.MultiWriter(log.file, orElse(j.Stdout, os.Stdout))
+	return &tee{log.file, orElse(j.Stdout, os.Stdout)}
 }
 
 func orElse(w io.Writer, other *os.File) io.Writer {
