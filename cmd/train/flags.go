@@ -42,8 +42,8 @@ func parseOptions(args []string) (options, error) {
 	}
 	if nproc != "" {
 		n, err := strconv.Atoi(nproc)
-		if err != nil || n < 1 || n > 1<<16 {
-			return o, usage("-nproc is %q; it wants the number of worker processes, at least 1", nproc)
+		if err != nil || n < 1 || n > config.MostProcesses {
+			return o, usage("-nproc is %q; it wants the number of worker processes, 1 to %d", nproc, config.MostProcesses)
 		}
 		o.nproc = n
 	}

@@ -244,3 +244,28 @@ func TestNetworkTakesOnlyItsOwnSettings(t *testing.T) {
 	require.Equal(t, "small", m.Stem)
 	require.Nil(t, m.Hidden)
 }
+
+// TestByteOrderMark: it changes neither what is read nor where mistakes are.
+func TestByteOrderMark(t *testing.T) {
+	c, err := Read("a.yaml", []byte("\ufeffoptim: {lr: 0.5}\n"))
+	require.NoError(t, err)
+	require.Equal(t, 0.5, c.Optim.LR)
+	_, err = Read("a.yaml", []byte("\ufeffoptm: {lr: 0.5}\n"))
+	require.ErrorContains(t, err, "a.yaml:1:1: unknown key \"optm\"")
+}
+
+// TestCommon: what ranks must share is there with its value, what belongs to a
+// rank or to nothing that was chosen is not.
+func TestCommon(t *testing.T) {
+	c, err := Load("", Sources{Set: []string{"model.name=mlp", "optim.lr=0.5", "checkpoint.dir=d", "data.workers=3"}})
+	require.NoError(t, err)
+	got := c.Common()
+	require.Contains(t, got, "optim.lr: 0.5")
+	require.Contains(t, got, "model.name: mlp")
+	require.Contains(t, got, "observe.trace: false")
+	for _, line := range got {
+		for _, absent := range []string{"checkpoint.", "compute.", "data.workers", "observe.run_dir", "model.stem"} {
+			require.False(t, strings.HasPrefix(line, absent), line)
+		}
+	}
+}

@@ -171,7 +171,7 @@ func (c *Config) readFile(f file, chain []string) error {
 	if err != nil {
 		return &Error{At: Position{File: f.shown}, Reason: "the configuration cannot be read: " + cause(err).Error(), Err: err}
 	}
-	lines := strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
+	lines := strings.Split(strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n"), "\n")
 	d := &decoder{config: c, place: func(line, column int) Position {
 		p := Position{File: f.shown, Line: line, Column: column}
 		if line >= 1 && line <= len(lines) {

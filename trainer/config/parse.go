@@ -16,6 +16,7 @@ const mostBrackets = 1000
 
 // parse returns the one document's root, nil when it is empty.
 func (d *decoder) parse(text []byte) (root ast.Node, err error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors put the byte order mark in front
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
 		return nil, d.errorf(nil, "", "this is no text in UTF-8; a configuration is a YAML file")
 	}
@@ -55,6 +56,9 @@ func (d *decoder) syntaxError(err error) error {
 		out.Reason = "this cannot be read as YAML: " + syntax.Message
 		if t := syntax.Token; t != nil && t.Position != nil {
 			out.At = d.place(t.Position.Line, t.Position.Column)
+		}
+		if indent := out.At.Text[:len(out.At.Text)-len(strings.TrimLeft(out.At.Text, " \t"))]; strings.Contains(indent, "\t") {
+			out.Reason = "this cannot be read as YAML: the line is indented with a tab, where YAML wants spaces"
 		}
 	}
 	return out

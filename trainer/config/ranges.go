@@ -52,7 +52,14 @@ func (c *Config) checkRanges() error {
 		low := v > row.low || v == row.low && row.ends[0] == '['
 		high := v < row.high || v == row.high && row.ends[1] == ']'
 		if !low || !high {
-			return c.Errorf(row.key, "%s is %s; it has to be %s", row.key, text, between(row.low, row.high, row.ends))
+			wanted := between(row.low, row.high, row.ends)
+			if !high && row.high >= 1e5 { // which between leaves out
+				wanted = "at most " + strconv.FormatFloat(row.high, 'f', -1, 64)
+				if row.ends[1] == ')' {
+					wanted = "below " + strconv.FormatFloat(row.high, 'f', -1, 64)
+				}
+			}
+			return c.Errorf(row.key, "%s is %s; it has to be %s", row.key, text, wanted)
 		}
 	}
 	return nil

@@ -8,6 +8,12 @@ import (
 	"github.com/gradfusion/gradfusion/data"
 )
 
+// MostProcesses and mostThreads keep a mistyped number from exhausting the host.
+const (
+	MostProcesses = 1024
+	mostThreads   = 1024
+)
+
 // Validate checks the settings against their ranges, against each other and
 // against what this version has. It also fills in defaults that depend on
 // other settings. The error is an *Error; it names the key and its place.
@@ -75,6 +81,11 @@ func (c *Config) checkLists() error {
 	}
 	if p := c.Launch.NProc; p.Low < 1 || p.Low > p.High {
 		return c.Errorf("launch.nproc", "launch.nproc is %s; it has to be a whole number of at least 1", p)
+	} else if p.High > MostProcesses {
+		return c.Errorf("launch.nproc", "launch.nproc is %s; one host starts at most %d", p, MostProcesses)
+	}
+	if n := c.Compute.Threads; n > mostThreads {
+		return c.Errorf("compute.threads", "compute.threads is %d; it has to be at most %d", int(n), mostThreads)
 	}
 	if c.Launch.Rendezvous != "auto" && !strings.Contains(c.Launch.Rendezvous, ":") {
 		return c.Errorf("launch.rendezvous", "launch.rendezvous is %s; it wants auto or an address such as 10.0.0.1:29500", quote(c.Launch.Rendezvous))
