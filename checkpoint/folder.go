@@ -101,6 +101,25 @@ func Prune(dir string, keep int, protected ...string) (removed []string, err err
 	return removed, nil
 }
 
+// Forget removes the checkpoints of later steps than step: those of an earlier
+// run in dir, or damaged ones that a run has gone back behind. Prune and Latest
+// would prefer them to what the present run writes.
+func Forget(dir string, step int) error {
+	entries, err := List(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Step <= step {
+			continue
+		}
+		if err := os.Remove(e.Path); err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+	}
+	return nil
+}
+
 // clean removes what interrupted writes left in dir.
 func clean(dir string) error {
 	names, err := os.ReadDir(dir)

@@ -200,3 +200,24 @@ func BenchmarkWriteRead(b *testing.B) {
 		require.NoError(b, err)
 	}
 }
+
+// TestForget: later steps go, so that Latest and Prune see this run's own.
+func TestForget(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	require.NoError(t, Prepare(dir))
+	for _, step := range []int{3, 10, 20} {
+		_, err := Write(dir, step, State{})
+		require.NoError(t, err)
+	}
+	require.NoError(t, Forget(dir, 10))
+	entries, err := List(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	require.Equal(t, 10, entries[1].Step)
+}
+
+func TestPrepareRefusesAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.ErrorContains(t, Prepare(file), file)
+}

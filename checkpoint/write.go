@@ -37,6 +37,21 @@ func Write(dir string, step int, state State) (string, error) {
 	return path, nil
 }
 
+// Prepare makes dir if need be and finds out whether Write can write there.
+func Prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	f, err := os.CreateTemp(dir, temporaryStart+"*"+temporaryEnd)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
 // write writes the file's bytes, the checksum last.
 func (s *State) write(f target) error {
 	header, err := s.header()

@@ -35,7 +35,7 @@ func (s *session) vote() {
 // after does what is due when that many steps are done.
 func (s *session) after(ctx context.Context, done int, votes uint32) error {
 	last := done == s.total
-	if last || votes&voteEvaluate != 0 || s.due(s.cfg.Train.EvalEvery, done) {
+	if !s.job.NoEvaluation && (last || votes&voteEvaluate != 0 || s.due(s.cfg.Train.EvalEvery, done)) {
 		if err := s.evaluate(ctx); err != nil {
 			return err
 		}

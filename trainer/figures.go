@@ -40,7 +40,7 @@ type figures struct {
 }
 
 func newFigures(s *session) (*figures, error) {
-	f := &figures{events: s.job.Events, times: metrics.StepTimes{Warmup: warmup}, trace: s.cfg.Observe.Trace && s.job.RunDir != ""}
+	f := &figures{events: s.job.Events, times: metrics.StepTimes{Warmup: warmup}, trace: s.cfg.Observe.Trace}
 	if s.comm.Rank() != 0 || s.job.RunDir == "" {
 		return f, nil
 	}

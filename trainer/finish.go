@@ -42,7 +42,7 @@ func (s *session) writeTrace(ctx context.Context) error {
 	s.figures.begin() // what is still in the recorder
 	own := trace.Encode(nil, trace.RankSpans{Rank: s.comm.Rank(), Spans: s.figures.spans})
 	all, err := gatherBytes(ctx, s.comm, own)
-	if err != nil || s.comm.Rank() != 0 {
+	if err != nil || s.comm.Rank() != 0 || s.job.RunDir == "" {
 		return err
 	}
 	var ranks []trace.RankSpans

@@ -29,6 +29,9 @@ type Job struct {
 
 	Resume bool // continue from the newest good checkpoint of Config.Checkpoint.Dir
 	RunDir string
+	// NoEvaluation leaves out every evaluation, also that after the last step:
+	// for measuring steps.
+	NoEvaluation bool
 	// Events is what the Comm records to, so that communication appears in
 	// figures and traces; nil makes one that only Run uses.
 	Events *observe.Recorder

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gradfusion/gradfusion/checkpoint"
 	"github.com/gradfusion/gradfusion/collective"
@@ -27,7 +28,7 @@ type resumption struct {
 // afresh.
 func (s *session) load(ctx context.Context) (*resumption, error) {
 	if !s.job.Resume {
-		return nil, nil
+		return nil, s.warnOfEarlier()
 	}
 	var r *resumption
 	var failed error
@@ -42,6 +43,19 @@ func (s *session) load(ctx context.Context) (*resumption, error) {
 		r = &resumption{step: step}
 	}
 	return r, nil
+}
+
+// warnOfEarlier tells of checkpoints that a run which starts afresh replaces.
+func (s *session) warnOfEarlier() error {
+	if s.saver.dir == "" {
+		return nil
+	}
+	earlier, err := checkpoint.List(s.saver.dir)
+	if err == nil && len(earlier) > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("%s holds checkpoints of an earlier run, up to step %d, which those of this one replace; -resume would have continued it",
+			s.saver.dir, earlier[len(earlier)-1].Step))
+	}
+	return err
 }
 
 // agree broadcasts rank 0's step: -1 for none, -2 for a failure.
@@ -60,7 +74,7 @@ func (s *session) agree(ctx context.Context, r *resumption, failed error) (int, 
 	case err != nil:
 		return 0, fmt.Errorf("resuming: %w", err)
 	case step[0] == -2:
-		return 0, errors.New("rank 0 could not read the checkpoint")
+		return 0, fmt.Errorf("rank 0 could not continue from the checkpoint: %w", ErrElsewhere)
 	}
 	return int(step[0]), nil
 }
@@ -112,7 +126,30 @@ func (s *session) matches(path string, metadata map[string]string) error {
 			return fmt.Errorf("checkpoint %s is of a run with %s %s, this one has %s: continue with the same setting, or start afresh in another checkpoint.dir", path, i.key, got, i.value)
 		}
 	}
+	if changes := changed(metadata[keySettings], s.cfg.Common()); changes != "" {
+		s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s had other settings, so this one continues it differently: %s", path, changes))
+	}
 	return nil
+}
+
+// changed lists settings that are not as they were. What only says how long and
+// how often is no change.
+func changed(then string, now []string) string {
+	old := map[string]string{}
+	for line := range strings.Lines(then) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		old[key] = value
+	}
+	var out []string
+	for _, line := range now {
+		key, value, _ := strings.Cut(line, ": ")
+		switch was, known := old[key]; {
+		case !known || was == value, key == "train.epochs", key == "train.steps", key == "train.eval_every", key == "observe.trace":
+		default:
+			out = append(out, fmt.Sprintf("%s is %s, was %s", key, value, was))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 func (r *resumption) copyModel(blocks []nn.Block) error {

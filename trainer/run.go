@@ -105,6 +105,12 @@ func (s *session) prepare(ctx context.Context) (err error) {
 		s.total = c.Train.Epochs * s.sampler.StepsPerEpoch()
 	}
 	if s.rates, err = optim.NewSchedule(c.Optim.Rates(s.total)); err != nil {
+		return fmt.Errorf("optim.schedule.name: %w", err)
+	}
+	if err := s.compareRanks(ctx); err != nil {
+		return err
+	}
+	if err := s.fitsMemory(); err != nil {
 		return err
 	}
 	if err := nn.Materialize(s.device, s.model.Blocks, c.Train.Seed); err != nil {
@@ -114,7 +120,9 @@ func (s *session) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.saver = newSaver(s)
+	if s.saver, err = newSaver(s); err != nil {
+		return err
+	}
 	resumed, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -246,11 +254,14 @@ func (s *session) emit(e Event) {
 		return
 	}
 	e.Total, e.World, e.Epochs = s.total, s.comm.Size(), (s.total+s.sampler.StepsPerEpoch()-1)/s.sampler.StepsPerEpoch()
-	e.Step = s.fusion.Completed()
+	if e.Step == 0 {
+		e.Step = s.fusion.Completed()
+	}
 	e.Epoch = s.sampler.Epoch(max(e.Step-1, 0)) + 1
 	s.job.On(e)
 }
 
 func (s *session) close() error {
+	s.saver.settle()
 	return errors.Join(s.loader.Close(), s.fusion.Close(), s.figures.close())
 }

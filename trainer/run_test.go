@@ -141,11 +141,105 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// TestUnwritableCheckpointEndsTheRun: before it has trained for nothing.
 func TestUnwritableCheckpointEndsTheRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+file)})
+	job := trainer.Job{Config: small(t, "checkpoint.dir="+file), On: func(e trainer.Event) { require.NotEqual(t, trainer.Stepped, e.Kind) }}
+	_, err := trainer.Run(t.Context(), job)
 	require.ErrorContains(t, err, file)
+	require.ErrorAs(t, err, new(*config.Error))
+}
+
+// TestEarlierRunInTheDirectory: a run that starts afresh replaces what an
+// earlier, longer one left, and is what -resume continues.
+func TestEarlierRunInTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	_, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+dir, "checkpoint.every=10 steps")})
+	require.NoError(t, err)
+	var warned, saved []string
+	short := small(t, "checkpoint.dir="+dir, "checkpoint.every=5 steps", "train.steps=15", "optim.lr=0.01")
+	want, err := trainer.Run(t.Context(), trainer.Job{Config: short, On: func(e trainer.Event) {
+		listen(trainer.Warned, &warned)(e)
+		if e.Kind == trainer.Saved {
+			saved = append(saved, fmt.Sprint(e.Step))
+			require.Contains(t, e.Text, fmt.Sprintf("step-%08d", e.Step))
+		}
+	}})
+	require.NoError(t, err)
+	require.Len(t, warned, 1)
+	require.Contains(t, warned[0], "up to step 29")
+	require.Equal(t, []string{"5", "10", "15"}, saved)
+
+	warned = nil
+	got, err := trainer.Run(t.Context(), trainer.Job{Config: short, Resume: true, On: listen(trainer.Warned, &warned)})
+	require.NoError(t, err)
+	require.Equal(t, want.StateSHA256, got.StateSHA256)
+	require.Empty(t, warned)
+
+	_, err = trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+dir, "train.steps=15", "optim.lr=0.02"), Resume: true, On: listen(trainer.Warned, &warned)})
+	require.NoError(t, err)
+	require.Len(t, warned, 1)
+	require.Contains(t, warned[0], "optim.lr is 0.02, was 0.01")
+}
+
+// TestRanksDiffer: a setting or a data set that is not the same on all ranks is
+// told by all of them, and nothing is trained.
+func TestRanksDiffer(t *testing.T) {
+	for _, c := range []struct {
+		set    []string
+		resume bool
+		says   string
+	}{
+		{set: []string{"optim.lr=0.06"}, says: `rank 0 has "optim.lr: 0.05", rank 1 has "optim.lr: 0.06"`},
+		{set: []string{"train.seed=5"}, says: `rank 1 has "train.seed: 5"`},
+		{set: []string{"optim.name=sgd"}, says: `rank 1 has "optim.name: sgd"`},
+		{set: []string{"data.augment=flip"}, says: `rank 1 has "data.augment: flip"`},
+		{set: []string{"data.name=synthetic", "data.height=8", "data.width=8", "data.channels=1"}, says: `rank 0 has "data.name: digits"`},
+		{set: []string{"observe.trace=true"}, says: `rank 1 has "observe.trace: true"`},
+		{resume: true, says: `rank 1 has "-resume: true"`},
+	} {
+		configs := []*config.Config{small(t), small(t, c.set...)}
+		errs := make([]error, 2)
+		var g errgroup.Group
+		for _, tr := range inproc.New(2) {
+			g.Go(func() error {
+				comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
+				_, errs[tr.Rank()] = trainer.Run(t.Context(), trainer.Job{Config: configs[tr.Rank()], Comm: comm, Resume: c.resume && tr.Rank() == 1})
+				return errors.Join(comm.Close(), tr.Close())
+			})
+		}
+		require.NoError(t, g.Wait())
+		for _, err := range errs {
+			require.ErrorContains(t, err, c.says)
+			require.ErrorAs(t, err, new(*config.Error))
+		}
+	}
+}
+
+// TestRankZeroKnowsTheReason: the others only say that it failed.
+func TestRankZeroKnowsTheReason(t *testing.T) {
+	dir := t.TempDir()
+	_, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+dir)})
+	require.NoError(t, err)
+	errs := make([]error, 2)
+	var g errgroup.Group
+	for _, tr := range inproc.New(2) {
+		g.Go(func() error {
+			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
+			_, errs[tr.Rank()] = trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+dir, "train.seed=9"), Comm: comm, Resume: true})
+			return errors.Join(comm.Close(), tr.Close())
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.ErrorContains(t, errs[0], "seed")
+	require.ErrorIs(t, errs[1], trainer.ErrElsewhere)
+}
+
+func TestNetworkBeyondMemory(t *testing.T) {
+	_, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, "model.hidden=[2000000000, 2000000000]")})
+	require.ErrorAs(t, err, new(*config.Error))
+	require.ErrorContains(t, err, "GiB")
 }
 
 func TestRunDirectory(t *testing.T) {

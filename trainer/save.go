@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/gradfusion/gradfusion/checkpoint"
 	"github.com/gradfusion/gradfusion/device"
@@ -55,17 +56,24 @@ type saver struct {
 }
 
 type saved struct {
+	step int
 	path string
 	err  error
 }
 
-func newSaver(s *session) *saver {
+// newSaver also finds out whether the directory can be written to, before any
+// training is done for nothing.
+func newSaver(s *session) (*saver, error) {
 	c := s.cfg.Checkpoint
 	v := &saver{keep: c.Keep, async: c.Async}
-	if s.comm.Rank() == 0 {
-		v.dir = c.Dir
+	if s.comm.Rank() != 0 || c.Dir == "" {
+		return v, nil
 	}
-	return v
+	v.dir = c.Dir
+	if err := checkpoint.Prepare(c.Dir); err != nil {
+		return nil, s.cfg.Errorf("checkpoint.dir", "checkpoint.dir cannot be written to: %v", err)
+	}
+	return v, nil
 }
 
 // save starts to write the present state; a failure of the write before is
@@ -86,9 +94,12 @@ func (v *saver) save(ctx context.Context, s *session) error {
 	go func() {
 		path, err := checkpoint.Write(v.dir, step, state)
 		if err == nil {
+			err = checkpoint.Forget(v.dir, step)
+		}
+		if err == nil {
 			_, err = checkpoint.Prune(v.dir, v.keep)
 		}
-		done <- saved{path, err}
+		done <- saved{step, path, err}
 	}()
 	v.pending = done
 	s.job.Events.Record(observe.Span{Kind: observe.Checkpoint, Lane: "compute", Name: "checkpoint", Start: start, End: s.job.Events.Now(), Step: step})
@@ -108,8 +119,17 @@ func (v *saver) wait(s *session) error {
 	if done.err != nil {
 		return fmt.Errorf("writing a checkpoint: %w", done.err)
 	}
-	s.emit(Event{Kind: Saved, Text: done.path})
+	s.emit(Event{Kind: Saved, Step: done.step, Text: done.path})
 	return nil
+}
+
+// settle waits for the write in flight of a run that ends by an error, so that
+// it leaves nothing half-written.
+func (v *saver) settle() {
+	if v.pending != nil {
+		<-v.pending
+		v.pending = nil
+	}
 }
 
 // snapshot copies the state, so that training goes on while it is written.
@@ -122,6 +142,7 @@ func (s *session) snapshot() (checkpoint.State, error) {
 	for _, i := range s.identity() {
 		out.Metadata[i.key] = i.value
 	}
+	out.Metadata[keySettings] = strings.Join(s.cfg.Common(), "\n")
 	for _, t := range tensors {
 		out.Tensors = append(out.Tensors, checkpoint.Tensor{Name: t.Name, Type: t.Buf.Type, Shape: t.Shape, Data: append([]byte(nil), t.Buf.Bytes()...)})
 	}
@@ -144,4 +165,9 @@ func (s *session) identity() []setting {
 // setting is an entry of a checkpoint's metadata.
 type setting struct{ key, value string }
 
-const keySteps = "steps"
+// Keys of the metadata: the steps of the run, and its settings as config.Common
+// gives them.
+const (
+	keySteps    = "steps"
+	keySettings = "settings"
+)

@@ -1,0 +1,79 @@
+package trainer
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// ErrElsewhere is wrapped by the error of a rank that ends because another one
+// told it that it failed; the reason is in the other's error.
+var ErrElsewhere = errors.New("the reason is with that rank")
+
+// compareRanks finds settings and data sets that differ between ranks, which
+// would train to a wrong result without any sign. All ranks get the same error.
+func (s *session) compareRanks(ctx context.Context) error {
+	if s.comm.Size() == 1 {
+		return nil
+	}
+	own := s.common()
+	hash := sha256.Sum256([]byte(strings.Join(own, "\n")))
+	hashes := make([]byte, len(hash)*s.comm.Size())
+	call := collective.Call{Kind: plan.AllGather, In: device.FromU8(hash[:]), Out: device.FromU8(hashes), Label: "hash of the settings"}
+	if err := s.comm.Start(ctx, call).Wait(ctx); err != nil {
+		return fmt.Errorf("comparing the settings of the ranks: %w", err)
+	}
+	if strings.Repeat(string(hash[:]), s.comm.Size()) == string(hashes) {
+		return nil
+	}
+	texts, err := gatherBytes(ctx, s.comm, []byte(strings.Join(own, "\n")))
+	if err != nil {
+		return fmt.Errorf("comparing the settings of the ranks: %w", err)
+	}
+	first := strings.Split(string(texts[0]), "\n")
+	for rank, text := range texts {
+		if here, there := difference(first, strings.Split(string(text), "\n")); here != there {
+			key, _, _ := strings.Cut(here+there, ":")
+			return s.cfg.Errorf(key, "the ranks differ: rank 0 has %q, rank %d has %q; start all ranks with one configuration and the same data", here, rank, there)
+		}
+	}
+	return errors.New("the ranks have settings with different hashes and the same text")
+}
+
+// difference returns the first lines in which a and b differ; a missing line is
+// empty.
+func difference(a, b []string) (inA, inB string) {
+	for i := range max(len(a), len(b)) {
+		inA, inB = "", ""
+		if i < len(a) {
+			inA = a[i]
+		}
+		if i < len(b) {
+			inB = b[i]
+		}
+		if inA != inB {
+			break
+		}
+	}
+	return inA, inB
+}
+
+// common is what all ranks must have alike, a line each.
+func (s *session) common() []string {
+	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume),
+		"training set: "+describeSet(s.data.Train), "test set: "+describeSet(s.data.Test))
+}
+
+// describeSet tells sets apart, by the labels rather than by all pixels.
+func describeSet(set *data.Images) string {
+	labels := device.FromI32(set.Labels).Bytes()
+	return fmt.Sprintf("%d images of %d x %d x %d, labels %08x", set.Len(), set.Channels, set.Height, set.Width, crc32.ChecksumIEEE(labels))
+}
