@@ -43,6 +43,10 @@ type Transport interface {
 	// peers[r] being rank r's. A transport that shares no memory returns nil
 	// without communicating.
 	Register(ctx context.Context, b device.Buf) (peers []device.Buf, err error)
+	// Direct returns what runs calls of a group on shared memory, or nil where
+	// the transport has none. ranks are the group's, in its order; each of them
+	// calls it with the same id, which no other open group has.
+	Direct(id uint64, ranks []int) Direct
 	// Close ends all traffic, waits for the transport's goroutines and frees
 	// what it holds. Peers see a *LinkError unless they closed too.
 	Close() error

@@ -55,6 +55,9 @@ func (t *Transport) Hosts() [][]int { return t.world.hosts }
 // Register offers no shared memory yet.
 func (t *Transport) Register(context.Context, device.Buf) ([]device.Buf, error) { return nil, nil }
 
+// Direct offers no shared memory yet.
+func (t *Transport) Direct(uint64, []int) collective.Direct { return nil }
+
 // Close ends this rank's traffic; see the package comment for its peers.
 func (t *Transport) Close() error {
 	t.once.Do(func() { close(t.closed) })

@@ -84,6 +84,9 @@ func (t *Transport) RecvInPlace(context.Context, int, collective.Tag, func([]byt
 // Register shares nothing.
 func (t *Transport) Register(context.Context, device.Buf) ([]device.Buf, error) { return nil, nil }
 
+// Direct shares nothing.
+func (t *Transport) Direct(uint64, []int) collective.Direct { return nil }
+
 // fail ends all calls because peer was lost.
 func (t *Transport) fail(peer int, err error) {
 	t.mu.Lock()

@@ -1,0 +1,15 @@
+//go:build linux
+
+package shm
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+func sumKernel(device.Type) func(dst *unsafe.Pointer, dsts int, src *unsafe.Pointer, srcs int, n int) {
+	return nil
+}
+
+func copyPastCache(dst, src []byte) int { return 0 }
