@@ -99,13 +99,46 @@ func (p Plan) Refine(k int) Plan {
 	})
 }
 
+// OnRuns runs p on a part of a larger vector with chunks of its own sizes: p's
+// chunk i is chunks [bounds[i], bounds[i+1]) of total. Moves of empty runs fall
+// away.
+func (p Plan) OnRuns(bounds []int, total int) Plan {
+	if len(bounds) != p.Chunks+1 || !slices.IsSorted(bounds) || bounds[0] < 0 || bounds[p.Chunks] > total {
+		panic(fmt.Sprintf("plan: OnRuns: %v does not cut %d chunks out of %d", bounds, p.Chunks, total))
+	}
+	bounds = slices.Clone(bounds)
+	return p.mapped(p.Ranks, total, func(m Move) Move {
+		first, last := bounds[m.Src], bounds[m.Src+m.N]
+		m.Src, m.Dst, m.N = first, bounds[m.Dst], last-first
+		return m
+	})
+}
+
+// Union runs plans of the same ranks side by side, each on its own part of one
+// vector: the first plan's chunks come first.
+func Union(plans ...Plan) Plan {
+	total := 0
+	for _, p := range plans {
+		total += p.Chunks
+	}
+	placed := make([]Plan, len(plans))
+	first := 0
+	for i, p := range plans {
+		placed[i] = OnChunks(p, first, total)
+		first += p.Chunks
+	}
+	return Zip(placed...)
+}
+
 func (p Plan) mapped(ranks, chunks int, f func(Move) Move) Plan {
 	return Plan{Ranks: ranks, Chunks: chunks, Rounds: func(yield func(Round) bool) {
 		var out Round
 		for round := range p.Rounds {
 			out = out[:0]
 			for _, m := range round {
-				out = append(out, f(m))
+				if m = f(m); m.N > 0 {
+					out = append(out, m)
+				}
 			}
 			if !yield(out) {
 				return
