@@ -10,7 +10,8 @@ import "fmt"
 // AllToAll moves (n-1)/n S bytes per rank, the least possible, and never has two
 // senders at one receiver. AllGather sends the own part to all others, as the
 // second half of a 16-bit AllReduce does: same bytes as the ring, but a part
-// makes one hop and waits for nobody but its owner.
+// makes one hop and waits for nobody but its owner. ReduceScatter sends every
+// owner its chunk, which is summed as x[r] + x[r-1] + x[r-2]... by owner r.
 func Pairwise(k Kind, ranks, _ int) Plan {
 	switch k {
 	case AllToAll:
@@ -20,6 +21,10 @@ func Pairwise(k Kind, ranks, _ int) Plan {
 	case AllGather:
 		return Plan{Ranks: ranks, Chunks: ranks, Rounds: pairRounds(ranks, 1, func(r, to int) Move {
 			return Move{From: r, To: to, Src: r, Dst: r, N: 1}
+		})}
+	case ReduceScatter:
+		return Plan{Ranks: ranks, Chunks: ranks, Rounds: pairRounds(ranks, 1, func(r, to int) Move {
+			return Move{From: r, To: to, Src: to, Dst: to, N: 1, Reduce: true}
 		})}
 	}
 	panic(fmt.Sprintf("plan: pairwise does not do %v", k))

@@ -27,6 +27,7 @@ import "fmt"
 //
 // Broadcast scatters the root's chunks along the circle: chunk j starts in round
 // j and takes n-1 hops, 2(n-1) rounds in all, and every link carries S bytes once.
+// Reduce is its reverse: sums move towards the root.
 func Ring(k Kind, ranks, root int) Plan {
 	switch k {
 	case AllReduce:
@@ -37,6 +38,8 @@ func Ring(k Kind, ranks, root int) Plan {
 		return ringAllGather(ranks)
 	case Broadcast:
 		return ringBroadcast(ranks).Shift(root)
+	case Reduce:
+		return ringReduce(ranks).Shift(root)
 	}
 	panic(fmt.Sprintf("plan: ring does not do %v", k))
 }
@@ -68,13 +71,26 @@ func ringRounds(n, first int, reduce bool) Plan {
 // ringBroadcast sends rank 0's chunks one behind the other: in round i rank r
 // hands on chunk i-r.
 func ringBroadcast(n int) Plan {
+	return ringChain(n, func(i, r int) (int, Move) { return i - r, Move{From: r, To: r + 1} })
+}
+
+// ringReduce is the way back: in round i rank r+1 hands on chunk i-(n-2-r).
+func ringReduce(n int) Plan {
+	return ringChain(n, func(i, r int) (int, Move) {
+		return i - (n - 2 - r), Move{From: r + 1, To: r, Reduce: true}
+	})
+}
+
+// ringChain passes n chunks along the links between ranks r and r+1.
+func ringChain(n int, link func(i, r int) (chunk int, m Move)) Plan {
 	return Plan{Ranks: n, Chunks: n, Rounds: func(yield func(Round) bool) {
 		round := make(Round, 0, n)
 		for i := range 2*n - 2 {
 			round = round[:0]
 			for r := range n - 1 {
-				if chunk := i - r; chunk >= 0 && chunk < n {
-					round = append(round, Move{From: r, To: r + 1, Src: chunk, Dst: chunk, N: 1})
+				if chunk, m := link(i, r); chunk >= 0 && chunk < n {
+					m.Src, m.Dst, m.N = chunk, chunk, 1
+					round = append(round, m)
 				}
 			}
 			if !yield(round) {
