@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 )
 
@@ -26,13 +27,19 @@ type sum struct {
 type expressions struct {
 	ranks, chunks int
 	sums          []sum
-	known         map[[2]value]value
+	table         []value // the sums, hashed by their sides; a power of two long
 	seen          []int32 // per rank, the walk that met it last
 	walk          int32
 }
 
-func newExpressions(ranks, chunks int) *expressions {
-	return &expressions{ranks: ranks, chunks: chunks, known: map[[2]value]value{}, seen: make([]int32, ranks)}
+// newExpressions makes room for every rank's value in one sum of each chunk.
+func newExpressions(ranks, chunks int, k Kind) *expressions {
+	e := &expressions{ranks: ranks, chunks: chunks, seen: make([]int32, ranks)}
+	if k.Reduces() {
+		e.sums = make([]sum, 0, ranks*chunks)
+	}
+	e.table = make([]value, max(64, 1<<bits.Len(uint(2*cap(e.sums)))))
+	return e
 }
 
 func (e *expressions) leaf(rank, chunk int) value { return value(1 + rank*e.chunks + chunk) }
@@ -56,14 +63,40 @@ func (e *expressions) chunk(v value) int {
 
 // add returns the sum of two values of the same chunk.
 func (e *expressions) add(a, b value, round, move int) value {
-	key := [2]value{min(a, b), max(a, b)}
-	if v, ok := e.known[key]; ok {
+	left, right := min(a, b), max(a, b)
+	at := e.find(left, right)
+	if e.table[at] == nothing {
+		e.sums = append(e.sums, sum{left, right, int32(e.chunk(a)), int32(round), int32(move)})
+		v := value(e.ranks*e.chunks + len(e.sums))
+		e.table[at] = v
+		if 2*len(e.sums) > len(e.table) {
+			e.grow()
+		}
 		return v
 	}
-	e.sums = append(e.sums, sum{key[0], key[1], int32(e.chunk(a)), int32(round), int32(move)})
-	v := value(e.ranks*e.chunks + len(e.sums))
-	e.known[key] = v
-	return v
+	return e.table[at]
+}
+
+// find returns where in the table the sum of two values is, or would be.
+func (e *expressions) find(left, right value) int {
+	h := (uint64(uint32(left))<<32 | uint64(uint32(right))) * 0x9e3779b97f4a7c15
+	mask := len(e.table) - 1
+	for at := int(h>>32) & mask; ; at = (at + 1) & mask {
+		v := e.table[at]
+		if v == nothing {
+			return at
+		}
+		if s := &e.sums[int(v)-e.ranks*e.chunks-1]; s.left == left && s.right == right {
+			return at
+		}
+	}
+}
+
+func (e *expressions) grow() {
+	e.table = make([]value, 4*len(e.table))
+	for i, s := range e.sums {
+		e.table[e.find(s.left, s.right)] = value(e.ranks*e.chunks + 1 + i)
+	}
 }
 
 // complete reports whether v has every rank's value exactly once.
