@@ -22,7 +22,7 @@ func (g *Group) compile(c *Call) (*program, error) {
 		return nil, err
 	}
 	prog.header.algorithm = algorithm.Name
-	p := algorithm.Plan(c.Kind, len(g.ranks), c.Root)
+	p := algorithm.Plan(c.Kind, g.world(), c.Root)
 	at, err := g.place(prog, c, p.Chunks)
 	if err != nil {
 		return nil, err

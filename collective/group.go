@@ -20,10 +20,11 @@ type GroupConfig struct {
 	Name string
 	// Timeout bounds every call from when it begins to run. 0: 60 s.
 	Timeout time.Duration
-	// Algorithm is used by calls that name none, where it has the operation.
-	// "" or "auto": the cheapest by plan.Choose.
+	// Algorithm selects for calls that name none, as plan.ParseSelection reads
+	// it: "ring", or "tree:64KiB,ring". "" or "auto": the cheapest by
+	// plan.Choose.
 	Algorithm string
-	// Links is what Choose reckons with; its Hosts are the transport's.
+	// Links is what Choose reckons with.
 	Links plan.Links
 	// Events receives the spans Call and CallWait, of Exchange on the lanes
 	// "NAME send" and "NAME receive"; nil drops them.
@@ -47,6 +48,9 @@ type Group struct {
 	rank      int
 	ranks     []int // the transport's rank of each of this group's ranks
 	hosts     [][]int
+
+	selection      plan.Selection
+	selectionError error // of every call that names no algorithm
 
 	ctx    context.Context // ends when the group dies
 	cancel context.CancelFunc
@@ -103,7 +107,7 @@ func newGroup(t Transport, config GroupConfig, ranks []int, parent uint64) *Grou
 		g.reducer = plainReducer{}
 	}
 	g.hosts = localHosts(t.Hosts(), ranks)
-	g.config.Links.Hosts = g.hosts
+	g.selection, g.selectionError = plan.ParseSelection(config.Algorithm)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.executor.init(g)
 	g.owned.Go(g.work)

@@ -3,6 +3,7 @@ package collective
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
@@ -177,23 +178,35 @@ func overwritten(m plan.Move, round plan.Round) bool {
 }
 
 // algorithm returns the plan's algorithm for a call, by the call's name for it,
-// the group's, or by cost.
+// the group's selection, or by cost.
 func (g *Group) algorithm(c *Call, bytes int) (plan.Algorithm, error) {
+	n := len(g.ranks)
+	// Parts of several sizes cannot be relayed.
+	uneven := c.Kind == plan.AllToAll && (c.InBounds != nil || c.OutBounds != nil || c.In.Len%n != 0)
+	relays := func(a plan.Algorithm) bool { return uneven && slices.Contains(a.Relays, c.Kind) }
 	if name := c.Algorithm; name != "" && name != "auto" {
 		a, err := plan.Lookup(name)
-		if err == nil && !a.Does(c.Kind) {
+		switch {
+		case err != nil:
+		case !a.Does(c.Kind):
 			err = fmt.Errorf("algorithm %s has no %v", name, c.Kind)
+		case relays(a):
+			err = fmt.Errorf("algorithm %s has no %v of parts of several sizes", name, c.Kind)
 		}
 		return a, err
 	}
-	if name := g.config.Algorithm; name != "" && name != "auto" {
-		a, err := plan.Lookup(name)
-		if err != nil || a.Does(c.Kind) {
-			return a, err
-		}
+	if g.selectionError != nil {
+		return plan.Algorithm{}, g.selectionError
 	}
-	return plan.Choose(c.Kind, len(g.ranks), bytes, g.config.Links), nil
+	a := g.selection.Choose(c.Kind, g.world(), bytes, g.config.Links)
+	if relays(a) {
+		return plan.Lookup("pairwise")
+	}
+	return a, nil
 }
+
+// world describes the group to plans.
+func (g *Group) world() plan.World { return plan.World{Ranks: len(g.ranks), Hosts: g.hosts} }
 
 // text describes a call for errors.
 func (g *Group) text(c Call) string {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,29 +13,77 @@ type Algorithm struct {
 	Kinds []Kind
 	// Plan returns the plan of a kind in Kinds. root is 0 where the kind has
 	// no root.
-	Plan func(k Kind, ranks, root int) Plan
+	Plan func(k Kind, w World, root int) Plan
+	// Pipelines says that ranks idle in some rounds, so that segments pay.
+	Pipelines bool
+	// ByHost says that it differs from the flat ones on several hosts only.
+	ByHost bool
+	// Relays lists the kinds whose parts pass through other ranks, so that all
+	// parts must have one size.
+	Relays []Kind
 }
 
 // Does reports whether the algorithm has a plan for k.
 func (a Algorithm) Does(k Kind) bool { return slices.Contains(a.Kinds, k) }
 
-// Algorithms lists all algorithms. To add one, add a file and a line.
+// Algorithms lists all algorithms, from the fewest messages to the most. To add
+// one, add a file and a line.
 func Algorithms() []Algorithm {
+	whole := []Kind{AllReduce, Reduce, Broadcast}
+	parts := []Kind{AllGather, ReduceScatter}
+	with := func(kinds []Kind, more ...Kind) []Kind { return append(slices.Clone(kinds), more...) }
 	return []Algorithm{
-		{"naive", Kinds(), Naive},
-		{"ring", []Kind{AllReduce, Broadcast, AllGather, ReduceScatter}, Ring},
-		{"pairwise", []Kind{AllGather, AllToAll}, Pairwise},
+		{Name: "naive", Kinds: Kinds(), Plan: flat(Naive)},
+		{Name: "tree", Kinds: with(whole, Barrier), Plan: flat(Tree), Pipelines: true},
+		{Name: "double-tree", Kinds: whole, Plan: flat(DoubleTree), Pipelines: true},
+		{Name: "halving-doubling", Kinds: with(whole, parts...), Plan: flat(HalvingDoubling)},
+		{Name: "bruck", Kinds: with(parts, AllReduce, AllToAll, Barrier), Plan: flat(Bruck), Relays: []Kind{AllToAll}},
+		{Name: "ring", Kinds: with(whole, parts...), Plan: flat(Ring)},
+		{Name: "pairwise", Kinds: with(parts, AllToAll), Plan: flat(Pairwise)},
+		{Name: "direct", Kinds: Kinds(), Plan: flat(Direct)},
+		{Name: "hierarchical", Kinds: with(whole, AllGather, ReduceScatter, Barrier), Plan: Hierarchical, Pipelines: true, ByHost: true},
 	}
 }
 
-// Lookup returns the algorithm of that name.
+// flat makes an algorithm of one that does not care about hosts.
+func flat(f func(k Kind, ranks, root int) Plan) func(Kind, World, int) Plan {
+	return func(k Kind, w World, root int) Plan { return f(k, w.Ranks, root) }
+}
+
+// maxSegments bounds the segments of a name: beyond them a pipeline gains
+// nothing.
+const maxSegments = 1024
+
+// Segmented returns a in pipelined form, named such as tree/8 (Plan.Segment).
+// It does only kinds whose vectors can be cut.
+func (a Algorithm) Segmented(segments int) Algorithm {
+	plan := a.Plan
+	a.Name += "/" + strconv.Itoa(segments)
+	a.Kinds = slices.DeleteFunc(slices.Clone(a.Kinds), func(k Kind) bool { return k == AllToAll || k == Barrier })
+	a.Plan = func(k Kind, w World, root int) Plan { return plan(k, w, root).Segment(k, segments) }
+	return a
+}
+
+// Lookup returns the algorithm of that name: one of the list, or its segmented
+// form such as tree/8.
 func Lookup(name string) (Algorithm, error) {
-	var known []string
+	base, segments, segmented := strings.Cut(name, "/")
 	for _, a := range Algorithms() {
-		if a.Name == name {
+		if a.Name != base {
+			continue
+		}
+		if !segmented {
 			return a, nil
 		}
+		n, err := strconv.Atoi(segments)
+		if err != nil || n < 1 || n > maxSegments {
+			return Algorithm{}, fmt.Errorf("algorithm %q: segments are a number from 1 to %d", name, maxSegments)
+		}
+		return a.Segmented(n), nil
+	}
+	known := []string{auto}
+	for _, a := range Algorithms() {
 		known = append(known, a.Name)
 	}
-	return Algorithm{}, fmt.Errorf("unknown algorithm %q (known: auto %s)", name, strings.Join(known, " "))
+	return Algorithm{}, fmt.Errorf("unknown algorithm %q%s", name, hint(base, known))
 }

@@ -29,12 +29,12 @@ func TestWrongRingIndex(t *testing.T) {
 func TestAnyDroppedMoveIsFound(t *testing.T) {
 	for _, a := range plan.Algorithms() {
 		for _, k := range a.Kinds {
-			rounds := a.Plan(k, 5, 0).Collect()
+			rounds := a.Plan(k, plan.World{Ranks: 5}, 0).Collect()
 			for i, round := range rounds {
 				for j := range round {
 					wrong := slices.Clone(rounds)
 					wrong[i] = slices.Delete(slices.Clone(round), j, j+1)
-					p := plan.Of(5, a.Plan(k, 5, 0).Chunks, wrong...)
+					p := plan.Of(5, a.Plan(k, plan.World{Ranks: 5}, 0).Chunks, wrong...)
 					require.Error(t, p.Check(k, 0), "%s %v without move %d of round %d", a.Name, k, j, i)
 				}
 			}
@@ -45,7 +45,7 @@ func TestAnyDroppedMoveIsFound(t *testing.T) {
 func TestAnyRepeatedReductionIsFound(t *testing.T) {
 	for _, a := range plan.Algorithms() {
 		for _, k := range a.Kinds {
-			rounds := a.Plan(k, 4, 0).Collect()
+			rounds := a.Plan(k, plan.World{Ranks: 4}, 0).Collect()
 			for i, round := range rounds {
 				for j, m := range round {
 					if !m.Reduce {
@@ -53,7 +53,7 @@ func TestAnyRepeatedReductionIsFound(t *testing.T) {
 					}
 					wrong := slices.Clone(rounds)
 					wrong[i] = append(slices.Clone(round), m)
-					p := plan.Of(4, a.Plan(k, 4, 0).Chunks, wrong...)
+					p := plan.Of(4, a.Plan(k, plan.World{Ranks: 4}, 0).Chunks, wrong...)
 					require.Error(t, p.Check(k, 0), "%s %v with move %d of round %d twice", a.Name, k, j, i)
 				}
 			}
@@ -110,10 +110,24 @@ func TestSameOrder(t *testing.T) {
 	require.Error(t, plan.SameOrder(ring, plan.Naive(k, 4, 0), k, 0))
 }
 
+// TestHazards: only Bruck's turning parts and the owner's own value of a direct
+// sum need copies. (A barrier's chunk has no content to copy.)
 func TestHazards(t *testing.T) {
 	for _, a := range plan.Algorithms() {
 		for _, k := range a.Kinds {
-			require.Empty(t, slices.Collect(a.Plan(k, 7, 0).Hazards()), "%s %v", a.Name, k)
+			if k == plan.Barrier {
+				continue
+			}
+			p := a.Plan(k, plan.World{Ranks: 7}, 0)
+			count := len(slices.Collect(p.Hazards()))
+			switch direct := a.Name == "direct" || a.Name == "hierarchical"; {
+			case a.Name == "bruck" && k == plan.AllToAll:
+				require.Positive(t, count)
+			case direct && (k == plan.AllReduce || k == plan.ReduceScatter && a.Name == "direct" || k == plan.Reduce && a.Name == "direct"):
+				require.Equal(t, 5, count, "%s %v", a.Name, k)
+			default:
+				require.Zero(t, count, "%s %v", a.Name, k)
+			}
 		}
 	}
 	// Both ranks exchange one chunk in place.

@@ -21,9 +21,12 @@
 // # What the caller must do
 //
 // Take a plan from an Algorithm or build one from moves with Of, compose plans
-// with Then, Zip, Shift, OnRanks, OnChunks and Refine, and prove the result with
-// Plan.Check. Composition panics when the numbers of ranks or chunks do not fit:
-// that is a programmer's error.
+// with Then, Zip, Union, Shift, OnRanks, OnChunks, OnRuns, Refine and Segment, and
+// prove the result with Plan.Check. Composition panics when the numbers of ranks
+// or chunks do not fit: that is a programmer's error.
+//
+// Choose takes the algorithm with the lowest Plan.Cost for a World and its Links;
+// a Selection, which ParseSelection reads from a configuration, overrides it.
 //
 // # What is left out
 //

@@ -22,7 +22,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	fmt.Println(vectors[1])
-	fmt.Println(plan.Choose(plan.AllReduce, 8, 64<<20, plan.Links{}).Name)
+	fmt.Println(plan.Choose(plan.AllReduce, plan.World{Ranks: 8}, 64<<20, plan.Links{}).Name)
 	// Output:
 	// plan 3 ranks 3 chunks
 	// 0:2>1:2+ 1:0>2:0+ 2:1>0:1+
@@ -31,5 +31,5 @@ func Example() {
 	// 0:2>1:2 1:0>2:0 2:1>0:1
 	// proof: <nil>
 	// [111 222 333]
-	// ring
+	// halving-doubling
 }

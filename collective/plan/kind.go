@@ -69,5 +69,9 @@ func ParseKind(name string) (Kind, error) {
 			return k, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown collective operation %q", name)
+	var known []string
+	for _, k := range Kinds() {
+		known = append(known, k.String())
+	}
+	return 0, fmt.Errorf("unknown collective operation %q%s", name, hint(name, known))
 }

@@ -11,7 +11,7 @@ import (
 func TestTextReadsBack(t *testing.T) {
 	for _, a := range plan.Algorithms() {
 		for _, k := range a.Kinds {
-			text := a.Plan(k, 6, 0).String()
+			text := a.Plan(k, plan.World{Ranks: 6}, 0).String()
 			p, err := plan.Parse(text)
 			require.NoError(t, err)
 			require.Equal(t, text, p.String())

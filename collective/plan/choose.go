@@ -1,0 +1,63 @@
+package plan
+
+import "math"
+
+// Choose returns the algorithm with the lowest Cost for k on vectors of that
+// many bytes (AllToAll: that a rank sends), segmented where that pays; the first
+// listed wins a tie. All ranks choose alike when they know the same world and
+// links.
+func Choose(k Kind, w World, bytes int, links Links) Algorithm {
+	c := chooser{k: k, w: w, bytes: bytes, links: links, least: math.Inf(1)}
+	switch k {
+	case AllToAll: // its chunks hold what is sent and what is received
+		c.bytes *= 2
+	case Barrier: // its chunk holds nothing
+		c.bytes = 0
+	}
+	for _, a := range Algorithms() {
+		if !a.Does(k) || a.ByHost && w.Flat() {
+			continue
+		}
+		c.try(a)
+		if a.Pipelines && k != Barrier {
+			c.segments(a)
+		}
+	}
+	return c.best
+}
+
+// minSegment is how many bytes a segment has at least: below, the messages'
+// fixed costs prevail and a pipeline gains nothing.
+const minSegment = 4 << 10
+
+type chooser struct {
+	k     Kind
+	w     World
+	bytes int
+	links Links
+	best  Algorithm
+	least float64
+}
+
+// try prices an algorithm and reports whether it is the best so far.
+func (c *chooser) try(a Algorithm) bool {
+	cost, within := a.Plan(c.k, c.w, 0).cost(c.w, c.links, c.bytes, c.least)
+	if !within || cost >= c.least {
+		return false
+	}
+	c.best, c.least = a, cost
+	return true
+}
+
+// segments tries a in ever more segments, as long as that pays.
+func (c *chooser) segments(a Algorithm) {
+	chunks := a.Plan(c.k, c.w, 0).Chunks
+	first := true
+	for n := 4; n <= maxSegments && c.bytes/(chunks*n) >= minSegment; n *= 2 {
+		// The first step may be too small to overtake another algorithm.
+		if !c.try(a.Segmented(n)) && !first {
+			return
+		}
+		first = false
+	}
+}
