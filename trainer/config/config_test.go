@@ -122,6 +122,15 @@ func TestTablesNameKeys(t *testing.T) {
 	require.NoError(t, c.Validate())
 }
 
+// TestAlgorithmsBySize: the key takes what collective.GroupConfig takes.
+func TestAlgorithmsBySize(t *testing.T) {
+	for _, text := range []string{"hierarchical", "double-tree/8", "tree:64KiB,ring", "allreduce=tree:64KiB,ring;broadcast=tree"} {
+		c, err := Load("", Sources{Set: []string{"collective.algorithm=" + text}})
+		require.NoError(t, err)
+		require.Equal(t, text, c.Collective.Algorithm)
+	}
+}
+
 // TestUnsupportedAreRefused gives every such key another value.
 func TestUnsupportedAreRefused(t *testing.T) {
 	for _, row := range unsupported() {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/internal/spelling"
 	"github.com/gradfusion/gradfusion/models"
@@ -24,6 +25,10 @@ func choices() []choice {
 		sets = append(sets, set.Name)
 	}
 	schedules := slices.DeleteFunc(optim.ScheduleNames(), func(name string) bool { return name == "onecycle" })
+	algorithms := []string{"auto"}
+	for _, a := range plan.Algorithms() {
+		algorithms = append(algorithms, a.Name)
+	}
 	wires := words("f32 f16 bf16 int8 int4 topk powersgd")
 	return []choice{
 		{"model.name", models.Names(), append(slices.DeleteFunc(models.Names(), func(name string) bool { return name == "gpt" }), "gpt")},
@@ -41,7 +46,7 @@ func choices() []choice {
 		{"amp.type", words("f16"), words("f16 bf16")},
 		{"collective.backend", words("cpu"), words("cpu ascend")},
 		{"collective.transport", words("auto tcp inproc"), words("auto shm tcp inproc")},
-		{"collective.algorithm", words("auto naive ring"), words("auto naive ring tree double-tree halving-doubling bruck direct pairwise hierarchical")},
+		{"collective.algorithm", algorithms, algorithms},
 		{"compute.kernels", words("auto naive portable avx2"), words("auto naive portable avx2 avx512 neon openblas onednn ascend")},
 		{"compute.conv", words("auto direct"), words("auto direct winograd2 winograd4")},
 	}
@@ -52,6 +57,10 @@ func (c *Config) checkNames() error {
 	for _, choice := range choices() {
 		name := c.lookup(choice.key).String()
 		switch {
+		case choice.key == "collective.algorithm" && strings.ContainsAny(name, ":,;=/"):
+			if _, err := plan.ParseSelection(name); err != nil {
+				return c.Errorf(choice.key, "%s: %v", choice.key, err)
+			}
 		case slices.Contains(choice.have, name):
 		case slices.Contains(choice.all, name):
 			return c.Errorf(choice.key, "%s: %s is not in this version yet; it has %s", choice.key, name, strings.Join(choice.have, ", "))
