@@ -31,10 +31,11 @@ func small(t *testing.T, set ...string) *config.Config {
 }
 
 // ranks runs the job on n ranks of this process and returns rank 0's summary and
-// error.
+// all errors.
 func ranks(t *testing.T, n int, job trainer.Job) (*metrics.Summary, error) {
 	t.Helper()
 	var summary *metrics.Summary
+	errs := make([]error, n)
 	g, ctx := errgroup.WithContext(t.Context())
 	for _, tr := range inproc.New(n) {
 		g.Go(func() error {
@@ -49,10 +50,12 @@ func ranks(t *testing.T, n int, job trainer.Job) (*metrics.Summary, error) {
 			if tr.Rank() == 0 {
 				summary = s
 			}
-			return errors.Join(err, comm.Close(), tr.Close())
+			errs[tr.Rank()] = errors.Join(err, comm.Close(), tr.Close())
+			return errs[tr.Rank()]
 		})
 	}
-	return summary, g.Wait()
+	g.Wait() // errs has it
+	return summary, errors.Join(errs...)
 }
 
 func TestOneResultForAnyWorld(t *testing.T) {
