@@ -26,8 +26,8 @@ func (g *Group) remember(h header) {
 }
 
 // peerLost kills the group when a link breaks to a peer that had not said
-// goodbye.
-func (g *Group) peerLost(peer int, err error) {
+// goodbye; false when it had.
+func (g *Group) peerLost(peer int, err error) bool {
 	var link *LinkError
 	if errors.As(err, &link) {
 		peer = slices.Index(g.ranks, link.Peer)
@@ -38,6 +38,7 @@ func (g *Group) peerLost(peer int, err error) {
 	if !expected {
 		g.kill(nil, &PeerError{Peer: peer, Err: err})
 	}
+	return !expected
 }
 
 // peerClosed notes that a peer takes part in no call after sequence, and ends

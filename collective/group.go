@@ -72,7 +72,7 @@ type Group struct {
 	wake         chan struct{}
 	currentLocal atomic.Uint64 // the running call's sequence number, or 0
 	current      atomic.Pointer[Work]
-	ended        atomic.Uint64  // the newest call that has ended
+	ended        atomic.Uint64  // the newest call that has succeeded
 	suspects     map[int]string // what holds peers up
 	recent       [32]header     // of the newest calls
 	executor     executor
@@ -251,7 +251,9 @@ func (g *Group) runOne(w *Work) {
 	g.current.Store(w)
 	err := g.executor.run(w)
 	g.current.Store(nil)
-	g.ended.Store(w.sequence)
+	if err == nil {
+		g.ended.Store(w.sequence)
+	}
 	g.currentLocal.Store(0)
 	if err != nil {
 		err = g.fail(w, err)

@@ -16,7 +16,7 @@ type Monitor interface {
 
 // Progress is how far a Group's rank has come in its calls.
 type Progress struct {
-	Ended   uint64    // the newest call that has ended here, 0: none
+	Ended   uint64    // the newest call that has succeeded here, 0: none
 	Pending []Pending // what runs or waits now: at most one call, and parts of Exchanges
 }
 
@@ -62,11 +62,13 @@ func (g *Group) Ranks() []int { return g.ranks }
 
 // Lost ends the Group because somebody else has found that a rank of the
 // transport is gone, unless the rank has closed the Group in good order or is
-// not in it. Calls fail with a PeerError that names the rank.
-func (g *Group) Lost(rank int, reason error) {
-	if peer := slices.Index(g.ranks, rank); peer >= 0 && peer != g.rank {
-		g.peerLost(peer, &LinkError{Rank: g.ranks[g.rank], Peer: rank, Err: reason})
+// not in it, which it reports. Calls fail with a PeerError that names the rank.
+func (g *Group) Lost(rank int, reason error) bool {
+	peer := slices.Index(g.ranks, rank)
+	if peer < 0 || peer == g.rank {
+		return false
 	}
+	return g.peerLost(peer, &LinkError{Rank: g.ranks[g.rank], Peer: rank, Err: reason})
 }
 
 // Suspect says what holds a rank of the transport up, such as "is stopped": a

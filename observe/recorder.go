@@ -21,9 +21,10 @@ const (
 	Bucket                // from a bucket's release to its result
 	Evaluate
 	Checkpoint
+	Stall // a call that waited for long, or a rank that was not heard of; Name is the report
 )
 
-var kindNames = [...]string{"step", "data", "forward", "backward", "optimizer", "call", "wait", "exposed", "bucket", "evaluate", "checkpoint"}
+var kindNames = [...]string{"step", "data", "forward", "backward", "optimizer", "call", "wait", "exposed", "bucket", "evaluate", "checkpoint", "stall"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -1,0 +1,96 @@
+package monitor
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
+)
+
+// beat is what a rank shows of itself, as JSON in the store.
+type beat struct {
+	Count  uint64         // grows with each
+	Left   bool           `json:",omitempty"` // in good order
+	Groups []groupBeat    `json:",omitempty"`
+	Held   map[int]string `json:",omitempty"` // by rank 0: who holds others up, and how
+}
+
+type groupBeat struct {
+	ID    uint64
+	Name  string
+	Ended uint64        // the newest call that has ended
+	Idle  time.Duration // since it was first seen to have
+	Calls []callBeat    `json:",omitempty"`
+	Ranks []int         `json:",omitempty"` // of the group, when a call is due for a report
+}
+
+type callBeat struct {
+	Sequence uint64
+	Text     string
+	Label    string `json:",omitempty"`
+	Exchange bool   `json:",omitempty"`
+	Peer     int    // the transport's rank that it waits for, or -1
+	For      time.Duration
+}
+
+const longestLabel = 120
+
+func (b *beat) encode() []byte {
+	out, err := json.Marshal(b)
+	if err != nil {
+		panic(err) // no value of these types fails
+	}
+	return out
+}
+
+// track remembers since when things are as they are: a Group keeps no clock.
+type track struct {
+	ended uint64
+	since time.Time
+	calls map[callID]time.Time
+}
+
+type callID struct {
+	exchange bool
+	peer     int
+	text     string // tells the directions of exchanges apart
+	sequence uint64
+}
+
+// sample looks at a Group. due is the age from which a call may be reported.
+func (t *track) sample(g *collective.Group, now time.Time, due time.Duration) groupBeat {
+	p := g.Progress()
+	if t.since.IsZero() || p.Ended != t.ended {
+		t.ended, t.since = p.Ended, now
+	}
+	out := groupBeat{ID: g.ID(), Name: g.Name(), Ended: p.Ended, Idle: now.Sub(t.since)}
+	calls := map[callID]time.Time{}
+	for _, c := range p.Pending {
+		id := callID{sequence: c.Sequence}
+		if c.Exchange {
+			id = callID{true, c.Peer, c.Call, c.Sequence}
+		}
+		since, known := t.calls[id]
+		if !known {
+			since = now
+		}
+		calls[id] = since
+		b := callBeat{Sequence: c.Sequence, Text: c.Call, Label: shortened(c.Label), Exchange: c.Exchange, Peer: -1, For: now.Sub(since)}
+		if c.Peer >= 0 {
+			b.Peer = g.Ranks()[c.Peer]
+		}
+		if b.For >= due {
+			out.Ranks = g.Ranks()
+		}
+		out.Calls = append(out.Calls, b)
+	}
+	t.calls = calls
+	return out
+}
+
+func shortened(label string) string {
+	if len(label) > longestLabel {
+		return label[:longestLabel] + "..."
+	}
+	return label
+}
