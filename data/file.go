@@ -35,6 +35,9 @@ const maxRatio = 1040
 // a file is gzip; a name that ends in .gz must be.
 func (d directory) open(names ...string) (*file, error) {
 	for _, name := range names {
+		if info, err := fs.Stat(d.fs, name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+			return nil, &FileError{Path: filepath.Join(d.path, name), Offset: -1, Record: -1, Expected: "a file", Found: "a pipe or device"}
+		}
 		f, err := d.fs.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -13,7 +13,11 @@ const syntheticLimit = 16 << 30
 // i mod classes. Everything is a pure function of (seed, part, i).
 func newSynthetic(c Config, part uint64, n int) (*Images, error) {
 	out := &Images{Channels: c.Channels, Height: c.Height, Width: c.Width, Classes: c.Classes}
-	if err := c.checkSynthetic(n); err != nil {
+	key := "data.train_samples"
+	if part != 0 {
+		key = "data.test_samples"
+	}
+	if err := c.checkSynthetic(key, n); err != nil {
 		return nil, err
 	}
 	size := out.SampleSize()
@@ -39,7 +43,7 @@ func fillNoise(pixels []byte, noise, pattern *stream) {
 	}
 }
 
-func (c Config) checkSynthetic(n int) error {
+func (c Config) checkSynthetic(key string, n int) error {
 	const most = 1 << 16
 	for _, v := range []struct {
 		key   string
@@ -51,8 +55,8 @@ func (c Config) checkSynthetic(n int) error {
 	}
 	size := uint64(c.Channels) * uint64(c.Height) * uint64(c.Width)
 	if n < 1 || uint64(n) > syntheticLimit/size {
-		return fmt.Errorf("data.train_samples, data.test_samples: %d images of %d bytes: expected at least one and at most %d GiB",
-			n, size, syntheticLimit>>30)
+		return fmt.Errorf("%s: %d made-up images of %d bytes: expected at least one and at most %d GiB",
+			key, n, size, syntheticLimit>>30)
 	}
 	return nil
 }

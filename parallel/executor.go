@@ -73,6 +73,9 @@ func (e *Executor) Step(ctx context.Context, samples, micro int) error {
 	}
 	for _, a := range e.schedule(len(e.micros)) {
 		if err := e.run(ctx, a); err != nil {
+			if a.Kind == schedule.Wait {
+				return err // which says the step
+			}
 			return fmt.Errorf("step %d: %s: %w", e.cfg.Fusion.Completed()+1, a, err)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gradfusion/gradfusion/launch"
+	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 // decide runs the job's ranks: as one of a job that somebody has started, as
@@ -47,7 +49,7 @@ func (c *command) placed(nproc int) (place launch.Place, started bool, err error
 
 // interruptible runs ranks of this process under the signals' rule.
 func (j *job) interruptible(run func(context.Context) error) error {
-	ctx, signals := watchSignals(context.Background())
+	ctx, signals := watchSignals(context.Background(), func() { os.Exit(j.report(errInterrupted)) })
 	defer signals.close()
 	j.stop = signals.stop
 	err := run(ctx)
@@ -85,6 +87,10 @@ func leftOver(environ []string) []string {
 // liveVariable tells rank 0 of launched workers that its line may be drawn.
 const liveVariable = "GRADFUSION_LIVE"
 
+// configVariable tells launched workers the hash of the settings that they are
+// to find again when they read the configuration.
+const configVariable = "GRADFUSION_CONFIG_SHA256"
+
 // launch starts worker processes and says how they ended.
 func (j *job) launch(world int) error {
 	if err := j.makeRunDir(); err != nil {
@@ -94,21 +100,31 @@ func (j *job) launch(world int) error {
 	if err != nil {
 		return fmt.Errorf("the program cannot find itself to start workers: %w", err)
 	}
-	var env []string
-	if j.terminal && isTerminal(os.Stdout) {
-		env = append(env, liveVariable+"=1")
+	j.config.Launch.NProc = config.Span{Low: world, High: world}
+	live, stdout := "", j.stdout
+	if isTerminal(os.Stdout) {
+		stdout = nil // handed to rank 0 itself
+		if j.terminal {
+			live = "1"
+		}
 	}
+	env := []string{liveVariable + "=" + live, configVariable + "=" + j.fingerprint()}
 	if j.config.Observe.AllRanks && j.runDir != "" {
 		io.WriteString(j.stderr, wrap("train: observe.all_ranks: every worker logs; those other than rank 0 to their files in "+j.runDir, width))
 	}
 	held := &holder{out: j.stderr}
 	code, err := launch.Run(context.Background(), launch.Config{
 		Count: world, Command: append([]string{self}, j.workerArguments()...), Env: env,
-		RunDir: j.runDir, Stderr: held,
+		RunDir: j.runDir, Stdout: stdout, Stderr: held,
 	})
 	err = j.ended(code, err, held.rest())
 	j.tidy(err)
 	return err
+}
+
+// fingerprint is the hash of all settings.
+func (j *job) fingerprint() string {
+	return fmt.Sprintf("%x", sha256.Sum256(j.config.YAML()))
 }
 
 // workerArguments repeat the command line, but for -nproc and with the run
@@ -118,7 +134,7 @@ func (j *job) workerArguments() []string {
 	for _, assignment := range j.set {
 		args = append(args, "-set", assignment)
 	}
-	args = append(args, "-set", "observe.run_dir="+j.runDir)
+	args = append(args, "-set", "observe.run_dir="+j.runDir, "-set", "launch.nproc="+j.config.Launch.NProc.String())
 	if j.summary != "" {
 		args = append(args, "-summary", j.summary)
 	}

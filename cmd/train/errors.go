@@ -59,6 +59,8 @@ func exitCode(err error) int {
 		return said.code
 	case errors.As(err, &known):
 		return known.code
+	case errors.Is(err, trainer.ErrElsewhere): // the launcher blames whoever else fails
+		return exitNetwork
 	case errors.Is(err, trainer.ErrStopped), errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, new(*usageError)), errors.As(err, new(*config.Error)):

@@ -21,6 +21,9 @@ const byLauncher = "launcher"
 // torchrun, mpirun, srun or Kubernetes.
 func (j *job) join(ctx context.Context, place launch.Place) error {
 	j.place = place
+	if want := lookup(j.environ)(configVariable); place.Source == byLauncher && want != "" && want != j.fingerprint() {
+		return j.config.Errorf("", "the workers do not find the settings that the launcher read: either the file was changed in this moment, or it can be read only once, as a pipe can; write it to a file")
+	}
 	if err := j.fits(place.Size); err != nil {
 		return err
 	}
@@ -42,6 +45,7 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	if place.Rank != 0 {
 		return err
 	}
+	j.tidy(err)
 	return j.result(summary, err)
 }
 
@@ -51,7 +55,9 @@ func (j *job) alone(ctx context.Context) error {
 	}
 	transport := inproc.New(1)[0]
 	summary, err := j.rank(ctx, transport, 1)
-	return j.result(summary, errors.Join(err, transport.Close()))
+	err = errors.Join(err, transport.Close())
+	j.tidy(err)
+	return j.result(summary, err)
 }
 
 // ranked runs this rank over its link to the others.

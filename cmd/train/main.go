@@ -19,7 +19,7 @@ import (
 
 func main() {
 	c := &command{
-		environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr,
+		environ: os.Environ(), stdout: &results{to: os.Stdout}, stderr: os.Stderr,
 		terminal: isTerminal(os.Stderr), started: time.Now(), train: trainer.Run,
 	}
 	os.Exit(c.run(os.Args[1:]))
@@ -41,7 +41,26 @@ func (c *command) run(args []string) (code int) {
 			code = c.report(&bug{what: fmt.Sprint(r)})
 		}
 	}()
-	return c.report(c.dispatch(args))
+	err := c.dispatch(args)
+	if out, ok := c.stdout.(*results); ok && err == nil && out.err != nil {
+		err = fmt.Errorf("the result cannot be written to the standard output: %w", out.err)
+	}
+	return c.report(err)
+}
+
+// results is the standard output. It keeps the first error, which is none of
+// the training's.
+type results struct {
+	to  io.Writer
+	err error
+}
+
+func (r *results) Write(b []byte) (int, error) {
+	_, err := r.to.Write(b)
+	if r.err == nil {
+		r.err = err
+	}
+	return len(b), nil
 }
 
 // report shows an error and returns its exit code.

@@ -92,8 +92,12 @@ func workersEnded(code int, err error, rankZero string) error {
 	rank := fmt.Sprintf("rank %d of %d", failure.Rank, failure.Count)
 	if failure.Signal != nil {
 		text := fmt.Sprintf("train: %s was killed by a signal (%v)%s", rank, failure.Signal, inFile(failure.Log))
-		if failure.Rank != 0 && strings.HasPrefix(rankZero, "train: ") {
-			text += ". What rank 0 saw of it: " + strings.TrimPrefix(rankZero, "train: ")
+		witness, saw := 0, rankZero
+		if !strings.HasPrefix(saw, "train: ") {
+			witness, saw = failure.Witness, lastOf(failure.WitnessLines)
+		}
+		if witness != failure.Rank && strings.HasPrefix(saw, "train: ") {
+			text += fmt.Sprintf(". What rank %d saw of it: %s", witness, strings.TrimPrefix(saw, "train: "))
 		}
 		return &told{wrap(text, width), code}
 	}
@@ -107,7 +111,7 @@ func workersEnded(code int, err error, rankZero string) error {
 	case !strings.HasPrefix(words, "train: "):
 		first, _, _ := strings.Cut(words, "\n")
 		return &told{paragraph(&bug{what: rank + " ended with \"" + first + "\"" + inFile(failure.Log)}), exitFailed}
-	case failure.Rank != 0 && code != exitUsage:
+	case failure.Rank != 0 && code != exitUsage && words != rankZero:
 		words = wrap("train: "+rank+": "+strings.TrimPrefix(words, "train: "), width)
 	}
 	return &told{words, code}

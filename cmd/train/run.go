@@ -47,6 +47,11 @@ func (c *command) runTraining(args []string) error {
 	if o.resume && j.config.Checkpoint.Dir == "" {
 		return j.config.Errorf("checkpoint.dir", "-resume needs checkpoint.dir, the directory of the checkpoints to continue from; it is not set")
 	}
+	if j.summary != "" {
+		if err := writable(j.summary); err != nil {
+			return usage("-summary: %v", err)
+		}
+	}
 	return j.decide()
 }
 
@@ -66,20 +71,36 @@ func (j *job) result(s *metrics.Summary, err error) error {
 	if s == nil || err != nil && !errors.Is(err, trainer.ErrStopped) {
 		return err
 	}
-	files := []string{j.summary}
+	var files []string
 	if j.runDir != "" {
 		files = append(files, filepath.Join(j.runDir, "summary.json"))
 	}
+	if j.summary != "" {
+		files = append(files, j.summary)
+	}
+	fmt.Fprint(j.stdout, describe(s, j.config.Data.Name, j.runDir))
 	for _, file := range files {
-		if file == "" {
-			continue
-		}
 		if failed := s.WriteFile(file); failed != nil {
 			return errors.Join(err, fmt.Errorf("the summary cannot be written: %w", failed))
 		}
 	}
-	fmt.Fprint(j.stdout, describe(s, j.config.Data.Name, j.runDir))
 	return err
+}
+
+// writable finds out whether a file can be written, before a training is done
+// for nothing.
+func writable(file string) error {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return fmt.Errorf("%s is a directory", file)
+		}
+		return nil // a device or pipe, which is not replaced
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".summary-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // describe is a summary in a few lines.

@@ -14,7 +14,7 @@ import (
 var errInterrupted = errors.New("interrupted")
 
 // grace is what cleaning up may take after the second signal.
-const grace = 2 * time.Second
+const grace = 500 * time.Millisecond
 
 // interrupts turns signals into a request and an order to leave.
 type interrupts struct {
@@ -24,8 +24,9 @@ type interrupts struct {
 }
 
 // watchSignals listens for SIGINT and SIGTERM until close. The second one
-// cancels the returned context.
-func watchSignals(parent context.Context) (context.Context, *interrupts) {
+// cancels the returned context; when that does not end the program it is told to
+// leave.
+func watchSignals(parent context.Context, leave func()) (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancelCause(parent)
 	w := &interrupts{stop: make(chan struct{}), notes: make(chan os.Signal, 2)}
 	signal.Notify(w.notes, os.Interrupt, syscall.SIGTERM)
@@ -40,8 +41,8 @@ func watchSignals(parent context.Context) (context.Context, *interrupts) {
 		}
 		cancel(errInterrupted)
 		// A step's computation is not interruptible, the user has waited once.
-		leave := time.AfterFunc(grace, func() { os.Exit(exitInterrupted) })
-		defer leave.Stop()
+		last := time.AfterFunc(grace, leave)
+		defer last.Stop()
 		for range w.notes { // the third and later ones change nothing
 		}
 	})
