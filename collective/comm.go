@@ -52,6 +52,8 @@ type Call struct {
 	After     device.Event // the call waits for it; nil: ready now
 	Label     string       // bucket and parameters, for reports
 	agree     uint32       // what a Barrier agrees upon, beside itself
+	alloc     *allocated   // of an allocation
+	waited    bool         // the caller calls Wait at once
 }
 
 // PointToPoint is one send or receive of an Exchange.
@@ -78,7 +80,8 @@ type Comm interface {
 	// Generation counts regroupings of the job; 0 at first.
 	Generation() uint32
 	// Alloc is collective: it returns n zeroed elements, registered with the
-	// transport where that shares memory. Buckets live there.
+	// transport where that shares memory, until the transport is closed. Buckets
+	// live there.
 	Alloc(ctx context.Context, t device.Type, n int) (device.Buf, error)
 	// Start enqueues c and never blocks. ctx bounds the call.
 	Start(ctx context.Context, c Call) *Work

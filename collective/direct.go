@@ -42,9 +42,9 @@ type DirectCall struct {
 	// Fold sets dst to the reduction of parts, from left to right; dst overlaps
 	// no part. Everything that computes the same bits may be used instead.
 	Fold func(dst device.Buf, parts []device.Buf)
-	// Foreground says that the caller's goroutine has nothing else to do, so
-	// that waiting may use the processor for a while.
-	Foreground bool
+	// Foreground says that the caller has nothing else to do, so that waiting
+	// may use the processor for a while.
+	Foreground *atomic.Bool
 	// Waiting tells for which rank of the group the call waits, -1 for none.
 	Waiting *atomic.Int32
 }

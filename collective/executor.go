@@ -22,6 +22,8 @@ type executor struct {
 	sent     chan error
 	pending  bool // a batch has been handed over and not come back
 
+	shared shared
+
 	memory        [memories]device.Buf
 	scratch, kept []byte
 	parts         []device.Buf
@@ -62,12 +64,23 @@ func (e *executor) run(w *Work) error {
 	if err := e.group.stillOpen(w.sequence); err != nil {
 		return err
 	}
+	if c.alloc != nil {
+		if err := e.guard.begin(w); err != nil {
+			return err
+		}
+		defer e.guard.end()
+		return e.allocate(w)
+	}
 	prog, err := e.program(c)
 	if err != nil {
 		return err
 	}
 	err = e.guard.begin(w)
-	if err == nil {
+	handled := false
+	if err == nil && prog.shared {
+		handled, err = e.runShared(prog, w)
+	}
+	if err == nil && !handled {
 		err = e.execute(prog, w)
 	}
 	e.guard.end()
@@ -90,6 +103,9 @@ func (e *executor) program(c *Call) (*program, error) {
 		clear(e.programs)
 	}
 	e.programs[key] = prog
+	if prog.shared = e.shares(c, prog); prog.shared {
+		prog.share(c, len(e.group.ranks))
+	}
 	return prog, nil
 }
 

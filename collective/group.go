@@ -190,7 +190,9 @@ func (g *Group) Start(ctx context.Context, c Call) *Work {
 	}
 	g.last = w
 	g.mu.Unlock()
-	g.signal()
+	if !c.waited {
+		g.signal()
+	}
 	return w
 }
 
@@ -278,5 +280,8 @@ func (g *Group) Close() error {
 	}
 	g.owned.Wait()
 	g.executor.guard.close()
+	if !closed {
+		g.executor.closeShared()
+	}
 	return nil
 }

@@ -86,8 +86,11 @@ func (h header) String() string {
 		return fmt.Sprintf("send of %d %v", h.count, h.typ)
 	}
 	s := h.kind.String()
-	if h.kind == plan.Barrier {
+	switch h.kind {
+	case plan.Barrier:
 		return s
+	case allocation:
+		s = "allocation"
 	}
 	if h.kind.Reduces() {
 		s += " " + h.op.String()

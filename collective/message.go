@@ -179,10 +179,16 @@ func (r *receiver) verify(b []byte) error {
 	if !ok {
 		return r.explain(&LengthError{Head: b[:headerSize]})
 	}
+	r.learn(latest)
+	return nil
+}
+
+// learn notes a rank's start of the call.
+func (r *receiver) learn(latest int64) {
 	for {
 		known := r.latest.Load()
 		if latest <= known || r.latest.CompareAndSwap(known, latest) {
-			return nil
+			return
 		}
 	}
 }

@@ -57,6 +57,8 @@ type program struct {
 	kept     int // and of kept memory
 	sent     int64
 	received int64
+	shared   bool  // it may run on shared memory instead
+	parted   []int // the ranks' parts, for kinds that have them
 }
 
 // shape is what a program depends on, beside the Group.
@@ -237,6 +239,8 @@ func (g *Group) headerOf(c *Call) header {
 		}
 	case plan.Barrier:
 		h.typ = 0
+	case allocation:
+		h.count = c.alloc.n
 	}
 	if c.Kind != plan.AllToAll && c.InBounds != nil {
 		h.count = c.InBounds[len(c.InBounds)-1]

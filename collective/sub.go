@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/gradfusion/gradfusion/collective/plan"
-	"github.com/gradfusion/gradfusion/device"
 )
 
 // Sub implements Comm: the new group shares the transport, has this group's
@@ -34,17 +33,4 @@ func (g *Group) Sub(ctx context.Context, ranks []int) (Comm, error) {
 		return nil, nil
 	}
 	return newGroup(g.transport, config, global, g.id), nil
-}
-
-// Alloc implements Comm. Registration needs all ranks of the transport, so
-// sub-groups get plain memory.
-func (g *Group) Alloc(ctx context.Context, t device.Type, n int) (device.Buf, error) {
-	b := device.FromBytes(t, aligned(n*t.Size()))
-	if len(g.ranks) != g.transport.Size() {
-		return b, nil
-	}
-	if _, err := g.transport.Register(ctx, b); err != nil {
-		return device.Buf{}, fmt.Errorf("rank %d, group %s: register %d %v: %w", g.rank, g.config.Name, n, t, err)
-	}
-	return b, nil
 }

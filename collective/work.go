@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // Work is a call in flight. Its methods are safe for concurrent use.
@@ -17,8 +18,9 @@ type Work struct {
 	ctx      context.Context
 	call     Call
 	sequence uint64
-	next     *Work // in the Group's queue
-	waiting  int   // parts of an Exchange that have not ended
+	next     *Work       // in the Group's queue
+	waiting  int         // parts of an Exchange that have not ended
+	waited   atomic.Bool // a goroutine is in Wait
 }
 
 // NewWork returns a Work and the function that completes it, for hooks that
@@ -83,9 +85,15 @@ func (w *Work) Wait(ctx context.Context) error {
 	ended, group := w.ended, w.group
 	w.mu.Unlock()
 	// Running the call here is right only where Wait could not end before it.
-	if !ended && group != nil && (ctx.Done() == nil || ctx.Done() == w.ctx.Done()) {
-		group.runUntil(w)
-		ended = w.hasEnded()
+	if !ended && group != nil {
+		w.waited.Store(true)
+		if ctx.Done() == nil || ctx.Done() == w.ctx.Done() {
+			group.runUntil(w)
+			ended = w.hasEnded()
+		}
+		if !ended {
+			group.signal() // Start may have left that to Wait
+		}
 	}
 	if ended {
 		return w.Err()

@@ -31,6 +31,8 @@ func (d *domain) Alloc(c *collective.DirectCall, typ device.Type, n int) (device
 		return device.Buf{}, err
 	}
 	defer d.transport.exit()
+	d.busy.Lock()
+	defer d.busy.Unlock()
 	if err := d.ready(); err != nil {
 		return device.Buf{}, err
 	}

@@ -29,6 +29,8 @@ func (d *domain) Run(c *collective.DirectCall) (handled bool, err error) {
 		return false, err
 	}
 	defer d.transport.exit()
+	d.busy.Lock()
+	defer d.busy.Unlock()
 	if err := d.ready(); err != nil {
 		return false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,10 @@ type domain struct {
 	stopped   atomic.Bool
 	quit      chan struct{} // closed when stopped
 	rouse     chan struct{} // the attendant has been woken
-	own       atomic.Pointer[atomic.Uint32]
+	busy      sync.Mutex    // held by Run, Alloc and Close
+
+	mu  sync.Mutex
+	own *atomic.Uint32 // this rank's sleeping word while it is mapped
 
 	entry      int // in the table; -1: not yet
 	words      []byte
@@ -126,7 +130,9 @@ func (d *domain) open() error {
 		d.flags = append(d.flags, atomicAt(words, l.flagAt(r)))
 		d.sleeping = append(d.sleeping, atomicAt(words, l.sleepingAt(r)))
 	}
-	d.own.Store(d.sleeping[d.rank])
+	d.mu.Lock()
+	d.own = d.sleeping[d.rank]
+	d.mu.Unlock()
 	return nil
 }
 
@@ -161,9 +167,11 @@ func (d *domain) stop() {
 		return
 	}
 	close(d.quit)
-	if own := d.own.Load(); own != nil {
-		own.Store(0)
-		wakeSleeper(own)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.own != nil {
+		d.own.Store(0)
+		wakeSleeper(d.own)
 	}
 }
 
@@ -198,6 +206,8 @@ func (d *domain) Close() {
 	}
 	defer t.exit()
 	d.stop()
+	d.busy.Lock()
+	defer d.busy.Unlock()
 	t.mu.Lock()
 	_, open := t.domains[d]
 	delete(t.domains, d)
@@ -217,7 +227,9 @@ func (d *domain) Close() {
 			key.Store(0)
 		}
 	}
-	d.own.Store(nil)
+	d.mu.Lock()
+	d.own = nil
+	d.mu.Unlock()
 	d.unmap()
 }
 
@@ -274,7 +286,7 @@ func (d *domain) awaitRank(c *collective.DirectCall, peer int, count uint32) err
 		}
 		pause(1)
 	}
-	if c.Foreground {
+	if c.Foreground.Load() {
 		for range d.transport.spin.yields {
 			if int32(flag.Load()-count) >= 0 {
 				return nil
@@ -291,12 +303,13 @@ func (d *domain) awaitRank(c *collective.DirectCall, peer int, count uint32) err
 func (d *domain) sleep(c *collective.DirectCall, peer int, count uint32) error {
 	c.Waiting.Store(int32(peer))
 	defer c.Waiting.Store(-1)
-	word, mode := d.sleeping[d.rank], uint32(sleepsOnBell)
-	if c.Foreground {
-		mode = sleepsOnFutex
-	}
+	word := d.sleeping[d.rank]
 	defer word.Store(0)
 	for {
+		mode := uint32(sleepsOnBell)
+		if c.Foreground.Load() {
+			mode = sleepsOnFutex
+		}
 		word.Store(mode)
 		switch {
 		case int32(d.flags[peer].Load()-count) >= 0:
@@ -304,7 +317,7 @@ func (d *domain) sleep(c *collective.DirectCall, peer int, count uint32) error {
 		case d.stopped.Load():
 			return d.reason()
 		}
-		if c.Foreground {
+		if mode == sleepsOnFutex {
 			sleepWhile(word, mode, futexTime)
 			continue
 		}
