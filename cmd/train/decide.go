@@ -87,6 +87,10 @@ func leftOver(environ []string) []string {
 // liveVariable tells rank 0 of launched workers that its line may be drawn.
 const liveVariable = "GRADFUSION_LIVE"
 
+// measureVariable tells launched workers that their run is one of a benchmark,
+// which wants steps and no evaluation.
+const measureVariable = "GRADFUSION_MEASURE"
+
 // configVariable tells launched workers the hash of the settings that they are
 // to find again when they read the configuration.
 const configVariable = "GRADFUSION_CONFIG_SHA256"
@@ -113,10 +117,14 @@ func (j *job) launch(world int) error {
 		io.WriteString(j.stderr, wrap("train: observe.all_ranks: every worker logs; those other than rank 0 to their files in "+j.runDir, width))
 	}
 	held := &holder{out: j.stderr}
-	code, err := launch.Run(context.Background(), launch.Config{
+	settings := launch.Config{
 		Count: world, Command: append([]string{self}, j.workerArguments()...), Env: env,
 		RunDir: j.runDir, Stdout: stdout, Stderr: held,
-	})
+	}
+	if j.quiet {
+		settings.Env, settings.Stdout = append(env, measureVariable+"=1"), io.Discard
+	}
+	code, err := launch.Run(context.Background(), settings)
 	err = j.ended(code, err, held.rest())
 	j.tidy(err)
 	return err

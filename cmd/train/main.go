@@ -83,6 +83,8 @@ func (c *command) dispatch(args []string) error {
 		return c.runTraining(args)
 	case name == "run":
 		return c.runTraining(rest)
+	case name == "bench":
+		return c.runBench(rest)
 	case name == "version" || name == "data":
 		return c.tell(name, rest)
 	}
@@ -94,7 +96,7 @@ func (c *command) dispatch(args []string) error {
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 		return usage("unknown command %q; to train as this file says, write \"train -config %s\"", name, name)
 	}
-	known := []string{"run", "version", "data", "help"}
+	known := []string{"run", "bench", "version", "data", "help"}
 	for _, later := range laterCommands() {
 		known = append(known, later.name)
 	}
@@ -140,7 +142,11 @@ func (c *command) help(args []string) error {
 		}
 		return nil
 	}
-	_, err := io.WriteString(c.stdout, helpText)
+	text := helpText
+	if len(args) == 1 && args[0] == "bench" {
+		text = benchHelp
+	}
+	_, err := io.WriteString(c.stdout, text)
 	return err
 }
 
@@ -149,7 +155,6 @@ type laterCommand struct{ name, about string }
 // laterCommands are part of the command line's contract but not built yet.
 func laterCommands() []laterCommand {
 	return []laterCommand{
-		{"bench", "speed of collectives and scaling"},
 		{"diag", "checks of hosts, links and devices"},
 		{"tune", "choice of communication settings by measurement"},
 		{"report", "a report on a run"},
@@ -161,7 +166,10 @@ func laterCommands() []laterCommand {
 const helpText = `GradFusion trains neural networks on many ranks.
 
     train -config FILE [-nproc N] [-set key=value]... [-summary FILE] [-resume]
+    train bench [-op allreduce] [-nproc N]...    the speed of collectives
+    train bench -scaling 1,2,4 -config FILE      how a training scales
     train data list        the data sets
+    train help bench       what train bench can measure
     train help config      every key of a configuration, its default and meaning
     train version
 

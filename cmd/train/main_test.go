@@ -82,7 +82,7 @@ func badInputs() []struct {
 		{name: "nothing", code: 2},
 		{name: "unknown command", code: 2, args: "trian"},
 		{name: "a file as a command", code: 2, args: "resnet.yaml"},
-		{name: "a command of a later version", code: 2, args: "bench -op allreduce"},
+		{name: "a command of a later version", code: 2, args: "diag -nproc 2"},
 		{name: "data without list", code: 2, args: "data"},
 		{name: "version with more", code: 2, args: "version now"},
 		{name: "no configuration", code: 2, args: "-nproc 2"},

@@ -82,6 +82,7 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	s, err = j.train(ctx, trainer.Job{
 		Config: j.config, Comm: comm, Device: device, Resume: j.resume, RunDir: j.runDir,
 		Events: events, Stop: j.stop, On: show.on, Started: j.started,
+		NoEvaluation: lookup(j.environ)(measureVariable) != "",
 	})
 	return s, j.config.Blame(err)
 }

@@ -23,6 +23,7 @@ type job struct {
 	place  launch.Place    // in a job that others have started
 	runDir string          // "": the run leaves nothing
 	ownDir bool            // runDir was made for this run
+	quiet  bool            // a run of a benchmark: no evaluation, nothing shown
 	stop   <-chan struct{} // closed when the user asks to end
 }
 
@@ -37,12 +38,8 @@ func (c *command) runTraining(args []string) error {
 		return err
 	}
 	j := &job{command: c, options: o}
-	j.config, err = config.Load(o.config, config.Sources{Embedded: configs.FS, Environ: c.environ, Set: o.set})
-	if err != nil {
+	if j.config, err = j.load(); err != nil {
 		return err
-	}
-	if o.nproc > 0 {
-		j.config.Launch.NProc = config.Span{Low: o.nproc, High: o.nproc}
 	}
 	if o.resume && j.config.Checkpoint.Dir == "" {
 		return j.config.Errorf("checkpoint.dir", "-resume needs checkpoint.dir, the directory of the checkpoints to continue from; it is not set")
@@ -53,6 +50,15 @@ func (c *command) runTraining(args []string) error {
 		}
 	}
 	return j.decide()
+}
+
+// load reads the configuration and what overrides it.
+func (j *job) load() (*config.Config, error) {
+	c, err := config.Load(j.options.config, config.Sources{Embedded: configs.FS, Environ: j.environ, Set: j.set})
+	if err == nil && j.nproc > 0 {
+		c.Launch.NProc = config.Span{Low: j.nproc, High: j.nproc}
+	}
+	return c, err
 }
 
 // fits checks what depends on the number of ranks, so that a mistake is told

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/bench"
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/configs"
+	"github.com/gradfusion/gradfusion/launch"
+	"github.com/gradfusion/gradfusion/trainer"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// benchmark is one "train bench", as this process sees it.
+type benchmark struct {
+	*command
+	*benchOptions
+	config *config.Config
+}
+
+// runBench measures collectives, or how a training scales.
+func (c *command) runBench(args []string) error {
+	o, err := parseBench(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return c.help([]string{"bench"})
+	} else if err != nil {
+		return err
+	}
+	b := &benchmark{command: c, benchOptions: o}
+	b.config, err = config.Load(o.file, config.Sources{Embedded: configs.FS, Environ: c.environ, Set: o.set})
+	if err != nil {
+		return err
+	}
+	if o.scaling != nil {
+		return b.scale()
+	}
+	return b.decide()
+}
+
+// decide runs the ranks as trainings' are run: as one of a job that somebody
+// has started, as worker processes, or all here.
+func (b *benchmark) decide() error {
+	place, started, err := b.placed(b.nproc)
+	if err != nil {
+		return err
+	}
+	world := b.nproc
+	if world == 0 {
+		world = 2
+	}
+	switch {
+	case started:
+		return b.interruptible(func(ctx context.Context) error { return b.join(ctx, place) })
+	case world == 1 || b.config.Collective.Transport == "inproc":
+		return b.interruptible(func(ctx context.Context) error { return b.here(ctx, world) })
+	}
+	return b.launch(world)
+}
+
+// interruptible runs ranks of this process until a signal comes.
+func (b *benchmark) interruptible(run func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+func (b *benchmark) launch(world int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("the program cannot find itself to start workers: %w", err)
+	}
+	held := &holder{out: b.stderr}
+	code, err := launch.Run(context.Background(), launch.Config{
+		Count: world, Command: append([]string{self, "bench"}, b.repeated...), Stderr: held,
+	})
+	if errors.Is(err, launch.ErrInterrupted) {
+		return errInterrupted
+	}
+	return workersEnded(code, err, held.rest())
+}
+
+// join runs one rank of a job that somebody has started.
+func (b *benchmark) join(ctx context.Context, place launch.Place) error {
+	if err := separate(b.config, place); err != nil {
+		return err
+	}
+	leaveWithParent(place)
+	if place.Size == 1 {
+		return b.here(ctx, 1)
+	}
+	link, err := connect(ctx, place, b.config)
+	if err != nil {
+		return err
+	}
+	err = b.rank(ctx, link.transport, link.name, place.LocalSize)
+	if closed := link.close(ctx); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// here runs all ranks in this process.
+func (b *benchmark) here(ctx context.Context, world int) error {
+	transports := inproc.New(world)
+	errs := make([]error, world)
+	group, ctx := errgroup.WithContext(ctx)
+	for rank, transport := range transports {
+		group.Go(func() error {
+			err := b.rank(ctx, transport, "inproc", world)
+			errs[rank] = errors.Join(err, transport.Close())
+			return errs[rank]
+		})
+	}
+	first := group.Wait()
+	return gravest(append([]error{first}, errs...))
+}
+
+// rank measures on one rank, of which local share this host. Rank 0 reports.
+func (b *benchmark) rank(ctx context.Context, transport collective.Transport, name string, local int) (err error) {
+	dev, err := trainer.NewDevice(b.config, local)
+	if err != nil {
+		return b.config.Blame(err)
+	}
+	defer dev.Close()
+	group := newGroup(transport, b.config, dev, nil)
+	defer func() { err = errors.Join(err, group.Close()) }()
+	settings := b.Config
+	settings.Kernels, settings.Transport = dev.Kernels(), name
+	settings.Chosen = group.AlgorithmOf
+	settings.Registered = name == "shm"
+	// The limit is that of memory, which is what ranks of one host share.
+	settings.Limit = b.Limit || !b.json && name != "tcp"
+	out := newBenchReport(b, transport.Rank(), settings.Limit)
+	if err := bench.Run(ctx, group, settings, out.add); err != nil {
+		return err
+	}
+	if err := out.close(); err != nil {
+		return err
+	}
+	return collective.Barrier(ctx, group) // nobody leaves before all are done
+}
