@@ -27,6 +27,7 @@ type header struct {
 	sequence  uint64
 	count     int    // elements of the whole vector; 0 where ranks may differ
 	bounds    uint32 // fingerprint of the cuts
+	number    uint32 // of the message among those from its sender to its receiver
 	algorithm string // its first 16 bytes travel
 	latest    int64  // the latest start of the call that the sender knows of
 }
@@ -39,6 +40,7 @@ func (h *header) encode(b []byte) {
 	binary.LittleEndian.PutUint64(b[16:], uint64(h.count))
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.latest))
 	binary.LittleEndian.PutUint32(b[32:], h.bounds)
+	binary.LittleEndian.PutUint32(b[36:], h.number)
 	copy(b[40:56], h.algorithm)
 }
 
@@ -55,6 +57,7 @@ func (h *header) matches(b []byte) (latest int64, ok bool) {
 		binary.LittleEndian.Uint64(b[8:]) == h.sequence &&
 		binary.LittleEndian.Uint64(b[16:]) == uint64(h.count) &&
 		binary.LittleEndian.Uint32(b[32:]) == h.bounds &&
+		binary.LittleEndian.Uint32(b[36:]) == h.number &&
 		string(b[40:40+n]) == name
 	return int64(binary.LittleEndian.Uint64(b[24:])), ok
 }
@@ -75,6 +78,7 @@ func decodeHeader(b []byte) (h header, ok bool) {
 		count:     int(binary.LittleEndian.Uint64(b[16:])),
 		latest:    int64(binary.LittleEndian.Uint64(b[24:])),
 		bounds:    binary.LittleEndian.Uint32(b[32:]),
+		number:    binary.LittleEndian.Uint32(b[36:]),
 		algorithm: string(b[40 : 40+n]),
 	}
 	return h, true
@@ -131,6 +135,9 @@ func (h header) mismatch(rank, peer int, theirs header, want, got int) error {
 	}
 	if mine == other && want != got {
 		mine, other = mine+fmt.Sprintf(", a part of %d bytes", want), other+fmt.Sprintf(", a part of %d bytes", got)
+	}
+	if mine == other && h.number != theirs.number {
+		return &peerFailure{peer, fmt.Errorf("a message was lost on the way: its message %d arrived in place of %d", theirs.number, h.number)}
 	}
 	return &MismatchError{Rank: rank, Peer: peer, Mine: mine + ")", Theirs: other + ")"}
 }

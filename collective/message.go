@@ -33,6 +33,7 @@ type sender struct {
 	tag    Tag
 	latest *atomic.Int64
 	peer   atomic.Int32 // the rank that it sends to, or -1
+	sent   []uint32     // messages to each rank so far; nil: they are numbered otherwise
 	stage  []byte
 }
 
@@ -41,6 +42,10 @@ type sender struct {
 func (s *sender) send(peer int, h header, values []byte, reduce bool) error {
 	g := s.group
 	h.latest = s.latest.Load()
+	if s.sent != nil {
+		s.sent[peer]++
+		h.number = s.sent[peer]
+	}
 	size := headerSize
 	if len(values) <= smallLimit {
 		size += len(values)
@@ -72,7 +77,8 @@ type receiver struct {
 	tag     Tag
 	latest  *atomic.Int64
 	stage   []byte
-	refused bool // the transport lends no bytes
+	refused bool     // the transport lends no bytes
+	taken   []uint32 // messages from each rank so far; nil: they are numbered otherwise
 
 	// The message that is awaited.
 	peer   int
@@ -92,6 +98,10 @@ func (r *receiver) init(g *Group, ctx context.Context, tag Tag, latest *atomic.I
 // receive waits for values of a peer and stores or reduces them.
 func (r *receiver) receive(peer int, want header, into device.Buf, reduce bool) error {
 	r.peer, r.want, r.into, r.reduce, r.at = peer, want, into, reduce, 0
+	if r.taken != nil {
+		r.taken[peer]++
+		r.want.number = r.taken[peer]
+	}
 	size := into.Size()
 	if size <= smallLimit {
 		return r.message(headerSize+size, r.small)
