@@ -82,6 +82,9 @@ func act(place Place, action, value string) (code int, end bool) {
 	case "say":
 		fmt.Println("out", place.Rank, value)
 		fmt.Fprintln(os.Stderr, "err", place.Rank, value)
+	case "crash": // with a stack that fills pages
+		fmt.Fprintln(os.Stderr, "panic: "+value+"\n\n"+strings.Repeat("goroutine 1 [running]:\n", 2000))
+		return 2, true
 	case "deaf":
 		signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	case "child": // one that lives until it is killed, ignores signals and is not asked for
@@ -105,6 +108,9 @@ func act(place Place, action, value string) (code int, end bool) {
 		hold()
 		s := <-signals
 		fmt.Println("checkpoint after", s)
+		if value == "lost" {
+			return exitPeer, true
+		}
 		return exitInterrupted, true
 	case "meet":
 		return meet(place), true

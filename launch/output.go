@@ -11,6 +11,9 @@ import (
 const (
 	tailLines = 12
 	tailBytes = 8 << 10
+	// crashBytes is where the beginning of a crash is looked for, which prints
+	// the stacks of all goroutines behind it.
+	crashBytes = 4 << 20
 )
 
 // log is the file with one worker's output.
@@ -62,7 +65,12 @@ func (t *tee) Write(b []byte) (int, error) {
 
 // crashed reports whether the Go runtime printed this line on ending a program.
 func crashed(line string) bool {
-	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+	for _, beginning := range []string{"panic: ", "fatal error: ", "SIGSEGV: ", "SIGBUS: ", "SIGFPE: ", "SIGILL: ", "SIGQUIT: ", "SIGABRT: "} {
+		if strings.HasPrefix(line, beginning) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastLines reads the end of this run's output; of a crash, its first lines.
@@ -71,8 +79,19 @@ func (l *log) lastLines() []string {
 	if err != nil {
 		return nil
 	}
-	size := about.Size()
-	from := max(l.start, size-tailBytes)
+	all := l.tail(about.Size(), crashBytes)
+	for i, line := range all {
+		if crashed(line) {
+			return all[i:min(len(all), i+tailLines)]
+		}
+	}
+	lines := l.tail(about.Size(), tailBytes)
+	return lines[max(0, len(lines)-tailLines):]
+}
+
+// tail returns the whole lines among this run's last most bytes.
+func (l *log) tail(size, most int64) []string {
+	from := max(l.start, size-most)
 	b := make([]byte, size-from)
 	n, _ := l.file.ReadAt(b, from)
 	text := strings.TrimRight(strings.ToValidUTF8(string(b[:n]), "?"), "\n")
@@ -83,10 +102,5 @@ func (l *log) lastLines() []string {
 	if from > l.start && len(lines) > 1 {
 		lines = lines[1:] // its beginning is cut off
 	}
-	for i, line := range lines {
-		if crashed(line) {
-			return lines[i:min(len(lines), i+tailLines)]
-		}
-	}
-	return lines[max(0, len(lines)-tailLines):]
+	return lines
 }

@@ -189,7 +189,10 @@ func (j *job) wait(ctx context.Context) {
 		select {
 		case w := <-j.exits:
 			j.over = append(j.over, w)
-			if j.failed(w) && !w.killed {
+			_, s := w.status()
+			// One that died of the signal had not come to handling it: the
+			// others may wait for it to join.
+			if !w.killed && (j.failed(w) || j.asked != nil && s == j.asked) {
 				j.limit()
 			}
 		case s := <-j.Signals:

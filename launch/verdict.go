@@ -23,10 +23,13 @@ func (j *job) verdict(ctx context.Context) (int, error) {
 	interrupted := false
 	for _, w := range j.over {
 		code, _ := w.status()
+		interrupted = interrupted || j.asked != nil && (w.killed || code != exitDone && !j.failed(w))
+	}
+	for _, w := range j.over {
+		code, _ := w.status()
 		switch {
-		case w.killed || code != exitDone && !j.failed(w):
-			interrupted = interrupted || j.asked != nil
-		case code == exitDone:
+		case w.killed || code == exitDone || !j.failed(w):
+		case code == exitPeer && interrupted: // it only lost one that ended as asked
 		case blamed == nil:
 			blamed = w
 		default:
