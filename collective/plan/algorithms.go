@@ -18,6 +18,9 @@ type Algorithm struct {
 	Pipelines bool
 	// ByHost says that it differs from the flat ones on several hosts only.
 	ByHost bool
+	// Crowded says that some rank handles n-1 messages at least, and twice as
+	// many in an AllReduce: the selector need not look closer on many ranks.
+	Crowded bool
 	// Relays lists the kinds whose parts pass through other ranks, so that all
 	// parts must have one size.
 	Relays []Kind
@@ -33,14 +36,14 @@ func Algorithms() []Algorithm {
 	parts := []Kind{AllGather, ReduceScatter}
 	with := func(kinds []Kind, more ...Kind) []Kind { return append(slices.Clone(kinds), more...) }
 	return []Algorithm{
-		{Name: "naive", Kinds: Kinds(), Plan: flat(Naive)},
+		{Name: "naive", Kinds: Kinds(), Plan: flat(Naive), Crowded: true},
 		{Name: "tree", Kinds: with(whole, Barrier), Plan: flat(Tree), Pipelines: true},
 		{Name: "double-tree", Kinds: whole, Plan: flat(DoubleTree), Pipelines: true},
 		{Name: "halving-doubling", Kinds: with(whole, parts...), Plan: flat(HalvingDoubling)},
 		{Name: "bruck", Kinds: with(parts, AllReduce, AllToAll, Barrier), Plan: flat(Bruck), Relays: []Kind{AllToAll}},
-		{Name: "ring", Kinds: with(whole, parts...), Plan: flat(Ring)},
-		{Name: "pairwise", Kinds: with(parts, AllToAll), Plan: flat(Pairwise)},
-		{Name: "direct", Kinds: Kinds(), Plan: flat(Direct)},
+		{Name: "ring", Kinds: with(whole, parts...), Plan: flat(Ring), Crowded: true},
+		{Name: "pairwise", Kinds: with(parts, AllToAll), Plan: flat(Pairwise), Crowded: true},
+		{Name: "direct", Kinds: Kinds(), Plan: flat(Direct), Crowded: true},
 		{Name: "hierarchical", Kinds: with(whole, AllGather, ReduceScatter, Barrier), Plan: Hierarchical, Pipelines: true, ByHost: true},
 	}
 }

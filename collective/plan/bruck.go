@@ -21,9 +21,10 @@ import (
 // rounds.
 //
 // AllToAll turns the parts such that position j is for rank r+j, in ceil(log2 n)
-// rounds hands all positions that have bit i to rank r+2^i, and turns them back:
-// about S/2 bytes a round instead of n-1 messages, for small parts. All parts
-// have one size. (Bruck, Ho, Kipnis, Upfal and Weathersby, Efficient algorithms
+// rounds hands all positions that have bit i to rank r+2^i as one message, and
+// turns them back: about S/2 bytes a round instead of n-1 messages, for small
+// parts. Between, ranks sort their parts for the next message. All parts have one
+// size. (Bruck, Ho, Kipnis, Upfal and Weathersby, Efficient algorithms
 // for all-to-all communications in multiport message-passing systems, 1997; the
 // reduction as in Träff, Optimal, non-pipelined reduce-scatter and allreduce
 // algorithms, 2024.)
@@ -36,7 +37,7 @@ func Bruck(k Kind, ranks, _ int) Plan {
 	case AllGather:
 		return bruckAllGather(ranks)
 	case AllToAll:
-		return Then(bruckTurn(ranks), bruckExchange(ranks), bruckTurnBack(ranks))
+		return bruckAllToAll(ranks)
 	case Barrier:
 		return bruckRounds(ranks, 1, false, func(round Round, r, d int) Round {
 			return append(round, Move{From: r, To: mod(r+d, ranks), N: 1})
@@ -93,42 +94,4 @@ func appendAround(round Round, n, first, count int, m Move) Round {
 		round = append(round, m)
 	}
 	return round
-}
-
-// bruckTurn copies the part for rank r+j to position j of what is received.
-func bruckTurn(n int) Plan {
-	var round Round
-	for r := range n {
-		round = append(round, Move{From: r, To: r, Src: r, Dst: n, N: n - r})
-		if r > 0 {
-			round = append(round, Move{From: r, To: r, Src: 0, Dst: 2*n - r, N: r})
-		}
-	}
-	return Of(n, 2*n, round)
-}
-
-// bruckExchange hands positions that have bit d to rank r+d, where they stay at
-// the same positions.
-func bruckExchange(n int) Plan {
-	return bruckRounds(n, 2*n, false, func(round Round, r, d int) Round {
-		for j := d; j < n; j += 2 * d {
-			round = append(round, Move{From: r, To: mod(r+d, n), Src: n + j, Dst: n + j, N: min(d, n-j)})
-		}
-		return round
-	})
-}
-
-// bruckTurnBack: position j came from rank r-j.
-func bruckTurnBack(n int) Plan {
-	return Plan{Ranks: n, Chunks: 2 * n, Rounds: func(yield func(Round) bool) {
-		var round Round
-		for r := range n {
-			for j := range n {
-				if from := mod(r-j, n); from != j {
-					round = append(round, Move{From: r, To: r, Src: n + j, Dst: n + from, N: 1})
-				}
-			}
-		}
-		yield(round)
-	}}
 }

@@ -15,7 +15,7 @@ func Choose(k Kind, w World, bytes int, links Links) Algorithm {
 		c.bytes = 0
 	}
 	for _, a := range Algorithms() {
-		if !a.Does(k) || a.ByHost && w.Flat() {
+		if !a.Does(k) || a.ByHost && w.Flat() || a.Crowded && c.crowd() > c.least {
 			continue
 		}
 		c.try(a)
@@ -26,9 +26,13 @@ func Choose(k Kind, w World, bytes int, links Links) Algorithm {
 	return c.best
 }
 
-// minSegment is how many bytes a segment has at least: below, the messages'
-// fixed costs prevail and a pipeline gains nothing.
-const minSegment = 4 << 10
+// Segments have minSegment bytes at least, because below the messages' fixed
+// costs prevail, and there are mostSegments at most, beyond which a pipeline gains
+// little and costs much to price.
+const (
+	minSegment   = 4 << 10
+	mostSegments = 256
+)
 
 type chooser struct {
 	k     Kind
@@ -37,6 +41,19 @@ type chooser struct {
 	links Links
 	best  Algorithm
 	least float64
+}
+
+// crowd is the least time, in seconds, that a crowded algorithm takes.
+func (c *chooser) crowd() float64 {
+	links := c.links.withDefaults()
+	message := min(links.Host.PerMessage, links.Across.PerMessage)
+	if c.w.Processes != nil {
+		message = min(message, links.Process.PerMessage)
+	}
+	if c.k == AllReduce {
+		message *= 2
+	}
+	return float64(c.w.Ranks-1) * message.Seconds()
 }
 
 // try prices an algorithm and reports whether it is the best so far.
@@ -53,7 +70,7 @@ func (c *chooser) try(a Algorithm) bool {
 func (c *chooser) segments(a Algorithm) {
 	chunks := a.Plan(c.k, c.w, 0).Chunks
 	first := true
-	for n := 4; n <= maxSegments && c.bytes/(chunks*n) >= minSegment; n *= 2 {
+	for n := 4; n <= mostSegments && c.bytes/(chunks*n) >= minSegment; n *= 4 {
 		// The first step may be too small to overtake another algorithm.
 		if !c.try(a.Segmented(n)) && !first {
 			return
