@@ -9,6 +9,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/launch"
 	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/trainer"
 )
 
 // runDirKey is where rank 0 publishes the run's directory.
@@ -34,7 +35,7 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	if place.Size == 1 {
 		return j.alone(ctx)
 	}
-	link, err := connect(ctx, place, j.config)
+	link, err := j.connect(ctx, place)
 	if err != nil {
 		return err
 	}
@@ -47,6 +48,25 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	}
 	j.tidy(err)
 	return j.result(summary, err)
+}
+
+// connect links this rank to the others, unless the first signal comes before:
+// no step is under way that could be finished.
+func (j *job) connect(ctx context.Context, place launch.Place) (*link, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-j.stop:
+			cancel(trainer.ErrStopped)
+		case <-ctx.Done():
+		}
+	}()
+	link, err := connect(ctx, place, j.config)
+	if err != nil && errors.Is(context.Cause(ctx), trainer.ErrStopped) {
+		err = trainer.ErrStopped
+	}
+	return link, err
 }
 
 func (j *job) alone(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gradfusion/gradfusion/checkpoint"
 	"github.com/gradfusion/gradfusion/launch"
 	"github.com/gradfusion/gradfusion/trainer"
 )
@@ -21,7 +22,9 @@ type told struct {
 func (e *told) Error() string { return e.text }
 
 // beginnings of what a worker writes last: our paragraph, or the runtime's.
-func lastWords() []string { return []string{"train: ", "panic: ", "fatal error: "} }
+func lastWords() []string {
+	return []string{"train: ", "panic: ", "fatal error: ", "SIGSEGV: ", "SIGBUS: ", "SIGFPE: ", "SIGILL: ", "SIGQUIT: ", "SIGABRT: "}
+}
 
 func isLastWord(line string) bool {
 	for _, beginning := range lastWords() {
@@ -141,6 +144,9 @@ func (j *job) stopped(err error) error {
 		return err
 	case j.config.Checkpoint.Dir == "":
 		return &told{wrap("train: interrupted; nothing was saved, as checkpoint.dir is not set", width), exitInterrupted}
+	}
+	if saved, err := checkpoint.List(j.config.Checkpoint.Dir); err == nil && len(saved) == 0 {
+		return &told{wrap("train: interrupted before there was anything to save", width), exitInterrupted}
 	}
 	return &told{wrap("train: interrupted after a step; -resume goes on from the checkpoint in "+j.config.Checkpoint.Dir, width), exitInterrupted}
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -149,4 +151,28 @@ func TestStaleVariableShowsNothing(t *testing.T) {
 	require.Zero(t, exit, words)
 	require.NotContains(t, out, "training starts")
 	require.FileExists(t, filepath.Join(cmd.Dir, "run", "summary.json"))
+}
+
+// TestStopWhileJoining: a rank that waits for others ends at the first signal.
+func TestStopWhileJoining(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	cmd := start(t, []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, strings.Fields(short+" -set observe.run_dir= -set collective.timeout=5m"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	for { // until rank 0 waits for rank 1, which never comes
+		if conn, err := net.Dial("tcp", address); err == nil {
+			require.NoError(t, conn.Close())
+			break
+		}
+		runtime.Gosched()
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	require.Equal(t, exitInterrupted, code(cmd.Wait()), &stderr)
+	require.Equal(t, "train: interrupted; nothing was saved, as checkpoint.dir is not set\n", stderr.String())
 }
