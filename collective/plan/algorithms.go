@@ -29,18 +29,19 @@ type Algorithm struct {
 // Does reports whether the algorithm has a plan for k.
 func (a Algorithm) Does(k Kind) bool { return slices.Contains(a.Kinds, k) }
 
-// Algorithms lists all algorithms, from the fewest messages to the most. To add
-// one, add a file and a line.
+// Algorithms lists all algorithms; those that are quick to price and often the
+// cheapest come first, so that the selector soon knows what to beat. To add one,
+// add a file and a line.
 func Algorithms() []Algorithm {
 	whole := []Kind{AllReduce, Reduce, Broadcast}
 	parts := []Kind{AllGather, ReduceScatter}
 	with := func(kinds []Kind, more ...Kind) []Kind { return append(slices.Clone(kinds), more...) }
 	return []Algorithm{
 		{Name: "naive", Kinds: Kinds(), Plan: flat(Naive), Crowded: true},
-		{Name: "tree", Kinds: with(whole, Barrier), Plan: flat(Tree), Pipelines: true},
-		{Name: "double-tree", Kinds: whole, Plan: flat(DoubleTree), Pipelines: true},
 		{Name: "halving-doubling", Kinds: with(whole, parts...), Plan: flat(HalvingDoubling)},
 		{Name: "bruck", Kinds: with(parts, AllReduce, AllToAll, Barrier), Plan: flat(Bruck), Relays: []Kind{AllToAll}},
+		{Name: "tree", Kinds: with(whole, Barrier), Plan: flat(Tree), Pipelines: true},
+		{Name: "double-tree", Kinds: whole, Plan: flat(DoubleTree), Pipelines: true},
 		{Name: "ring", Kinds: with(whole, parts...), Plan: flat(Ring), Crowded: true},
 		{Name: "pairwise", Kinds: with(parts, AllToAll), Plan: flat(Pairwise), Crowded: true},
 		{Name: "direct", Kinds: Kinds(), Plan: flat(Direct), Crowded: true},

@@ -48,7 +48,7 @@ func TestSelectionErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"rign":                              `unknown algorithm "rign"; did you mean ring?`,
 		"trees/4":                           "did you mean tree?",
-		"magic":                             "known: auto naive tree",
+		"magic":                             "known: auto naive halving-doubling",
 		"":                                  "",
 		"ring;;ring":                        `unknown algorithm ""`,
 		"tree,ring":                         "all algorithms but the last need a size",
