@@ -1,11 +1,11 @@
 # Each target is one command; `make help` lists them.
 
 # Packages with goroutines, which the race detector watches.
-concurrent := $(wildcard checkpoint cmd collective data device launch observe parallel trainer)
+concurrent := $(wildcard bench checkpoint cmd collective data device launch observe parallel trainer)
 # Packages whose tests rewrite their golden files with -update.
 golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
-.PHONY: build test race bench lint golden grid soak clean help
+.PHONY: build test race bench bench-collectives lint golden grid soak clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -18,6 +18,9 @@ race: ## run the tests of concurrent packages under the race detector
 
 bench: ## run all benchmarks, one package after the other
 	go test -p 1 -run '^$$' -bench . -benchmem ./...
+
+bench-collectives: build ## collectives beside gloo and Open MPI; ARGS="--help" lists the choices
+	python3 bench/peers/compare.py $(ARGS)
 
 lint: ## check formatting and vet; staticcheck too where it is installed
 	@test -z "$$(gofmt -l .)" || { echo 'not formatted (gofmt -w):'; gofmt -l .; exit 1; }
@@ -38,4 +41,4 @@ clean: ## remove what the targets and runs leave
 	rm -rf bin runs
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\): ## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[a-z ]* ## /\1\t/p' Makefile | expand -t 20

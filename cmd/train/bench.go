@@ -140,7 +140,7 @@ func (b *benchmark) rank(ctx context.Context, transport collective.Transport, na
 	settings := b.Config
 	settings.Kernels, settings.Transport = dev.Kernels(), name
 	settings.Chosen = group.AlgorithmOf
-	settings.Registered = name == "shm"
+	settings.Registered = group.SharesMemory()
 	// The limit is that of memory, which is what ranks of one host share.
 	settings.Limit = b.Limit || !b.json && name != "tcp"
 	out := newBenchReport(b, transport.Rank(), settings.Limit)
