@@ -13,18 +13,11 @@ const (
 	// smallLimit is the length of values that travel in one message with their
 	// header, which is sent without waiting for the receiver.
 	smallLimit = EagerSize - headerSize
-	// Larger values travel in messages of one of these lengths: what will be
-	// reduced in short ones, which are reduced while they are in the cache.
-	reduceSegment = 1 << 20
-	storeSegment  = 1 << 28
+	// Larger values travel in messages of this length. What will be reduced is
+	// lent piece by piece by transports for which that matters, so that it is
+	// reduced while it is in the cache.
+	segment = 1 << 28
 )
-
-func segment(reduce bool) int {
-	if reduce {
-		return reduceSegment
-	}
-	return storeSegment
-}
 
 // sender sends values with headers from one goroutine.
 type sender struct {
@@ -61,9 +54,8 @@ func (s *sender) send(peer int, h header, values []byte, reduce bool) error {
 	if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage); err != nil {
 		return err
 	}
-	length := segment(reduce)
-	for lo := 0; lo < len(values); lo += length {
-		if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, values[lo:min(lo+length, len(values))]); err != nil {
+	for lo := 0; lo < len(values); lo += segment {
+		if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, values[lo:min(lo+segment, len(values))]); err != nil {
 			return err
 		}
 	}
@@ -114,10 +106,14 @@ func (r *receiver) receive(peer int, want header, into device.Buf, reduce bool) 
 		return err
 	}
 	for r.at < size {
-		length := min(segment(reduce), size-r.at)
+		length := min(segment, size-r.at)
 		var err error
 		if reduce {
+			start := r.at
 			err = r.message(length, r.more)
+			if err == nil && r.at != start+length {
+				err = &LengthError{Peer: r.group.ranks[peer], Tag: r.tag, Want: length, Got: r.at - start}
+			}
 		} else {
 			err = r.group.transport.Recv(r.ctx, r.group.ranks[peer], r.tag, into.Bytes()[r.at:r.at+length])
 			r.at += length
@@ -157,9 +153,10 @@ func (r *receiver) takeSmall(b []byte) error {
 	return nil
 }
 
+// takeSegment takes a message or a piece of one.
 func (r *receiver) takeSegment(b []byte) error {
-	if want := min(reduceSegment, r.into.Size()-r.at); len(b) != want {
-		return &LengthError{Peer: r.group.ranks[r.peer], Tag: r.tag, Want: want, Got: len(b)}
+	if left := r.into.Size() - r.at; len(b) > left {
+		return &LengthError{Peer: r.group.ranks[r.peer], Tag: r.tag, Want: left, Got: len(b)}
 	}
 	r.take(b)
 	return nil

@@ -36,7 +36,11 @@ type Transport interface {
 	Recv(ctx context.Context, from int, tag Tag, b []byte) error
 	// RecvInPlace lends the received bytes to use, without a copy, when the
 	// transport can (offered true); otherwise it returns false at once and has
-	// consumed nothing. The bytes are invalid after use returns.
+	// consumed nothing. The bytes are invalid after use returns. A message up to
+	// EagerSize is lent at once, a larger one at once or in pieces, in order, of
+	// multiples of 512 bytes but for the last; the caller counts them. use may be
+	// called on another goroutine while RecvInPlace waits; after its first error
+	// it is not called again.
 	RecvInPlace(ctx context.Context, from int, tag Tag, use func([]byte) error) (offered bool, err error)
 	// Register is collective over the world: every rank passes a buffer of the
 	// same size and gets everyone's as memory that may be read and written,

@@ -10,3 +10,12 @@ type attempt struct{}
 func (*attempt) prepare() {}
 
 func (*attempt) write(syscall.RawConn, []byte) int { return 0 }
+
+const canPoll = false
+
+// polled is not used where canPoll is false.
+type polled struct{}
+
+func (*polled) prepare() {}
+
+func (*polled) read(syscall.RawConn, []byte) (int, error) { return 0, nil }

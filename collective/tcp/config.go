@@ -14,7 +14,8 @@ type Store interface {
 	Wait(ctx context.Context, keys ...string) ([][]byte, error)
 }
 
-// Config says who joins which world.
+// Config says who joins which world. Sockets, Checksum and TLS must be the same
+// on all ranks; a rank that differs is turned away.
 type Config struct {
 	Rank, Size int
 	// Store is not used after Join and may be nil in a world of one.
@@ -28,29 +29,85 @@ type Config struct {
 	// port; empty: that of Interface, or else 127.0.0.1. An unspecified address
 	// (0.0.0.0, ::) listens on all and publishes the first routable one.
 	ListenAddr string
-	// Interface names a network interface to listen on instead.
+	// Interface chooses the network interface to listen on instead, by the
+	// grammar of HCCL_SOCKET_IFNAME: "eth" is every name that begins so, "=eth0"
+	// exactly that one, "^docker" and "^=lo" every other; several with commas.
 	Interface string
+	// Ports bounds the port to listen on when ListenAddr has none; zero: any.
+	Ports PortRange
 	// Host identifies this machine to find ranks that share it; empty: the
 	// kernel's boot and network namespace.
 	Host string
+	// Sockets is the number of connections per pair of ranks, at most 16, over
+	// which large messages are striped; 0 means 1.
+	Sockets int
+	// Segment is the largest piece of a message that is written at once, at most
+	// 64 MiB; 0 means 1 MiB.
+	Segment int
+	// Buffer sizes the kernel's buffers of a socket, in bytes; 0 leaves them to
+	// the kernel, which does better as a rule.
+	Buffer int
+	// Checksum protects every frame with CRC32C.
+	Checksum bool
+	// TLS encrypts all connections; nil: none is.
+	TLS *TLS
 	// ConnectTimeout bounds Join; 0 means 60 s.
 	ConnectTimeout time.Duration
-	// Refused, where set, learns of connections that were turned away during
-	// Join. It is called from several goroutines.
+	// Retry is how many times in a row a broken connection is built up again,
+	// when its peer still listens; 0: a broken connection is a lost peer.
+	Retry int
+	// Refused, where set, learns of connections that were turned away. It is
+	// called from several goroutines.
 	Refused func(remote net.Addr, err error)
 }
 
+// PortRange is First to Last, both included; zero is any port.
+type PortRange struct{ First, Last int }
+
+func (p PortRange) String() string {
+	if p.First == p.Last {
+		return fmt.Sprint(p.First)
+	}
+	return fmt.Sprintf("%d..%d", p.First, p.Last)
+}
+
+const (
+	maxSockets     = 16
+	defaultSegment = 1 << 20
+)
+
 func (c Config) check() error {
-	if c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size {
+	switch {
+	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
 		return fmt.Errorf("tcp: rank %d of %d", c.Rank, c.Size)
-	}
-	if c.Size > 1 && c.Store == nil {
+	case c.Size > 1 && c.Store == nil:
 		return fmt.Errorf("tcp: rank %d of %d has no rendezvous store", c.Rank, c.Size)
-	}
-	if len(c.Namespace) > namespaceMax {
+	case len(c.Namespace) > namespaceMax:
 		return fmt.Errorf("tcp: namespace of %d bytes, at most %d", len(c.Namespace), namespaceMax)
+	case c.Sockets < 0 || c.Sockets > maxSockets:
+		return fmt.Errorf("tcp: %d sockets per peer, at most %d", c.Sockets, maxSockets)
+	case c.Segment < 0 || c.Segment > dataMax:
+		return fmt.Errorf("tcp: segments of %d bytes, at most %d", c.Segment, dataMax)
+	case c.Buffer < 0 || c.Retry < 0:
+		return fmt.Errorf("tcp: buffers of %d bytes, %d retries", c.Buffer, c.Retry)
+	case c.Ports.First < 0 || c.Ports.Last > 65535 || c.Ports.First > c.Ports.Last:
+		return fmt.Errorf("tcp: ports %v", c.Ports)
 	}
 	return nil
+}
+
+// filled has the defaults in place of zeros.
+func (c Config) filled() Config {
+	if c.Sockets == 0 {
+		c.Sockets = 1
+	}
+	if c.Segment == 0 {
+		c.Segment = defaultSegment
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = defaultConnectTime
+	}
+	return c
 }
 
 func (c Config) key(rank int) string { return fmt.Sprintf("%s/tcp/%d", c.Namespace, rank) }

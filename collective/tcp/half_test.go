@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -19,7 +20,8 @@ func half(tb testing.TB) (*Transport, *net.TCPConn) {
 	require.NoError(tb, err)
 	near, err := listener.Accept()
 	require.NoError(tb, err)
-	tr, err := newTransport(0, []*net.TCPConn{nil, near.(*net.TCPConn)}, [][]int{{0, 1}})
+	c := Config{Size: 2}.filled()
+	tr, err := newTransport(c, nil, [][]net.Conn{nil, {near}}, [][]int{{0, 1}})
 	require.NoError(tb, err)
 	return tr, far.(*net.TCPConn)
 }
@@ -39,6 +41,7 @@ func expect(t *testing.T, conn net.Conn) header {
 	require.NoError(t, err)
 	h, err := parseHeader(b[:])
 	require.NoError(t, err)
+	h.ack = 0 // how far the other end happened to be
 	return h
 }
 
@@ -68,7 +71,7 @@ func TestCancelSendToFrozenPeer(t *testing.T) {
 	skip(t, peer, 64)
 	put(t, peer, header{kind: kindGrant, id: h.id, tag: 9})
 	first := expect(t, peer) // streaming has begun; now the peer reads no more
-	require.Equal(t, header{kind: kindData, id: 9, size: dataMax}, first)
+	require.Equal(t, header{kind: kindData, id: 9, size: defaultSegment}, first)
 	// A small message is queued although the socket is full.
 	require.NoError(t, tr.Send(t.Context(), 1, 6, []byte("small")))
 	cancel()
@@ -76,10 +79,18 @@ func TestCancelSendToFrozenPeer(t *testing.T) {
 	clear(b) // b is ours again
 
 	h = first
-	for frames := 0; ; frames++ {
-		require.Less(t, frames, size/dataMax)
+	taken := uint64(0)
+	spoiled := false
+	for {
+		require.False(t, spoiled && h.kind == kindData)
 		if h.kind == kindData {
-			skip(t, peer, int(h.size))
+			taken += h.size
+			require.Less(t, taken, uint64(size))
+			payload := skip(t, peer, int(h.size))
+			spoiled = skip(t, peer, trailerLen)[0] != 0
+			require.True(t, spoiled || bytes.Count(payload, []byte{1}) == len(payload))
+		} else if h.kind == kindVoid {
+			taken += h.size
 		} else if h.kind == kindEager {
 			require.Equal(t, "small", string(skip(t, peer, int(h.size))))
 		} else {
@@ -87,7 +98,11 @@ func TestCancelSendToFrozenPeer(t *testing.T) {
 		}
 		h = expect(t, peer)
 	}
-	require.Equal(t, header{kind: kindAbort, id: 9}, h)
+	require.Equal(t, header{kind: kindAbort, id: 9, size: taken}, h)
+	l := tr.links[1]
+	require.Equal(t, &l.withdrawn, l.sends[0], "the message's number is in use until the peer answers")
+	put(t, peer, header{kind: kindDone})
+	until(t, l, func() bool { return l.sends[0] == nil })
 
 	closed := make(chan error, 1)
 	go func() { closed <- tr.Close() }()
@@ -125,15 +140,20 @@ func TestCancelReceiveFromFrozenPeer(t *testing.T) {
 			}
 			_, err := peer.Write(make([]byte, 1000))
 			require.NoError(t, err)
-			until(t, l, func() bool { return l.in.current != nil })
+			until(t, l, func() bool { return l.sockets[0].in.into != nil })
 			cancel()
 			require.ErrorIs(t, <-received, context.Canceled)
 			_, err = peer.Write(make([]byte, eagerMax-1000))
 			require.NoError(t, err)
 			if c.rest.kind != 0 {
-				put(t, peer, c.rest)
-				_, err = peer.Write(make([]byte, c.rest.size))
+				skip := make([]byte, trailerLen)
+				_, err = peer.Write(skip)
 				require.NoError(t, err)
+				c.rest.tag = eagerMax // the offset
+				put(t, peer, c.rest)
+				_, err = peer.Write(append(make([]byte, c.rest.size), skip...))
+				require.NoError(t, err)
+				require.Equal(t, header{kind: kindDone}, expect(t, peer))
 			}
 			put(t, peer, header{kind: kindEager, tag: 5, size: 0})
 			require.NoError(t, tr.Recv(t.Context(), 1, 5, nil))
@@ -185,7 +205,7 @@ func TestWithdrawCrossesGrant(t *testing.T) {
 	require.NoError(t, err)
 	grant := expect(t, peer)
 	require.Equal(t, kindGrant, grant.kind)
-	put(t, peer, header{kind: kindAbort, id: uint32(grant.tag)})
+	put(t, peer, header{kind: kindAbort, id: uint32(grant.tag), tag: 4})
 	require.ErrorContains(t, <-received, "rank 1 gave up sending")
 	require.NoError(t, peer.Close())
 	require.NoError(t, tr.Close())

@@ -1,105 +1,244 @@
 package tcp
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
 	"os"
+	"sync/atomic"
 	"time"
-
-	"github.com/gradfusion/gradfusion/collective"
 )
 
-const readAhead = 32 << 10
+const (
+	readAhead = 64 << 10
+	lendSize  = 256 << 10 // what RecvInPlace is lent of a large message at once
+)
 
-// input is the reader's state.
+// phase is what comes next in the stream.
+type phase uint8
+
+const (
+	phaseHeader phase = iota
+	phasePayload
+	phaseTrailer
+)
+
+// input is the state of who reads, between any two bytes.
 type input struct {
-	head        [headerLen]byte
-	messageHead [collective.HeadSize]byte
-	buf         []byte // read ahead; buf[from:to] is not consumed yet
-	from        int
-	to          int
-	current     *receive // whose buffer the reader is filling; guarded by link.mu
-	dropped     []byte   // where unwanted bytes go, made when needed
+	buf      []byte // read ahead; buf[from:to] is not consumed yet
+	from, to int
+	phase    phase
+	h        header
+	head     [headerLen]byte
+	at       int    // bytes of the payload that have come
+	sum      uint32 // over header and payload so far
+
+	// Where the payload goes: a receive's memory from base on, which link.mu
+	// guards; an eager message's frame; the head of an announcement; nowhere.
+	into    *receive
+	base    int
+	eager   *frame
+	small   []byte
+	message [64]byte
+	dropped []byte // made when needed
+
+	lend   []byte // what is lent to into.use, made when needed
+	filled int
+	used   int // bytes of the payload that use has seen
+
+	handled atomic.Uint32 // frames
 }
 
-// deliver moves the next n bytes of the stream to the current receive's buffer,
-// from offset on. When that gives up, it ends and the rest is dropped.
-func (l *link) deliver(offset, n int) error {
-	for n > 0 {
-		l.mu.Lock()
-		r := l.in.current
-		if r != nil && r.giveUp != nil {
-			l.in.current = nil
-			l.endReceive(r, r.giveUp)
-			r = nil
+// pump handles the next part of what has arrived. It returns false when it would
+// have to wait and wait is false.
+func (s *socket) pump(wait bool) (bool, error) {
+	in := &s.in
+	switch in.phase {
+	case phaseHeader:
+		b, err := s.next(headerLen, wait)
+		if b == nil {
+			return err == nil && wait, err
 		}
-		l.mu.Unlock()
-		var dst []byte
-		if r != nil {
-			dst = r.buf[offset : offset+n]
-		} else {
-			if l.in.dropped == nil {
-				l.in.dropped = make([]byte, readAhead)
-			}
-			dst = l.in.dropped[:min(n, readAhead)]
+		if in.h, err = parseHeader(b); err != nil {
+			return false, err
 		}
-		k, err := l.take(dst)
-		offset += k
-		n -= k
-		if err == nil {
-			continue
+		copy(in.head[:], b)
+		if table := s.link.transport.table; table != nil {
+			in.sum = crc32.Update(0, table, b[:28])
 		}
-		l.mu.Lock()
-		if r := l.in.current; r != nil {
-			l.in.current = nil
-			cause := r.giveUp
-			if cause == nil {
-				cause = l.lost(err)
-			}
-			l.endReceive(r, cause)
-		}
-		l.mu.Unlock()
-		return err
+		return true, s.begin()
+	case phasePayload:
+		return s.payload(wait)
 	}
-	return nil
-}
-
-// fill reads exactly len(dst) bytes.
-func (l *link) fill(dst []byte) error {
-	for len(dst) > 0 {
-		k, err := l.take(dst)
-		if err != nil {
-			return err
-		}
-		dst = dst[k:]
+	b, err := s.next(trailerLen, wait)
+	if b == nil {
+		return err == nil && wait, err
 	}
-	return nil
+	return true, s.complete(binary.LittleEndian.Uint32(b) == 0)
 }
 
-// take reads some bytes; none when giveUpReceive interrupted it.
-func (l *link) take(dst []byte) (int, error) {
-	in := &l.in
-	if in.from == in.to {
+// next returns n bytes of the stream, which are consumed, or nil when they have
+// not all come.
+func (s *socket) next(n int, wait bool) ([]byte, error) {
+	in := &s.in
+	if in.to-in.from < n {
+		if in.from > 0 {
+			copy(in.buf, in.buf[in.from:in.to])
+			in.from, in.to = 0, in.to-in.from
+		}
+		k, err := s.read(in.buf[in.to:], wait)
+		in.to += k
+		if in.to < n {
+			return nil, err
+		}
+	}
+	b := in.buf[in.from : in.from+n]
+	in.from += n
+	return b, nil
+}
+
+// payload takes some of the payload, or ends the frame.
+func (s *socket) payload(wait bool) (bool, error) {
+	in := &s.in
+	left := in.h.payload() - in.at
+	if left == 0 {
+		if in.h.kind == kindData {
+			in.phase = phaseTrailer
+			return true, nil
+		}
+		return true, s.complete(true)
+	}
+	dst := s.target(left)
+	k := 0
+	if in.from < in.to {
+		k = copy(dst, in.buf[in.from:in.to])
+		in.from += k
+	} else {
+		var err error
 		if len(dst) >= len(in.buf) {
-			return l.readSome(dst)
+			k, err = s.read(dst, wait)
+		} else {
+			in.from = 0
+			in.to, err = s.read(in.buf, wait)
+			k = copy(dst, in.buf[:in.to])
+			in.from = k
 		}
-		k, err := l.readSome(in.buf)
-		in.from, in.to = 0, k
-		if err != nil {
-			return 0, err
+		if err != nil || k == 0 {
+			return err == nil && wait, err
 		}
 	}
-	k := copy(dst, in.buf[in.from:in.to])
-	in.from += k
-	return k, nil
+	if table := s.link.transport.table; table != nil {
+		in.sum = crc32.Update(in.sum, table, dst[:k])
+	}
+	in.at += k
+	s.passOn(k)
+	return true, nil
 }
 
-func (l *link) readSome(dst []byte) (int, error) {
-	n, err := l.conn.Read(dst)
+// target is where the next bytes go, at most left of them. A receive that has
+// been given up is let go of.
+func (s *socket) target(left int) []byte {
+	in, l := &s.in, s.link
+	switch {
+	case in.eager != nil:
+		return in.eager.b[in.at:]
+	case in.small != nil:
+		return in.small[in.at:]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := in.into; r != nil && r.giveUp != nil {
+		l.letGo(s)
+	}
+	r := in.into
+	switch {
+	case r != nil && r.use == nil:
+		at := in.base + in.at
+		return r.buf[at : at+left]
+	case r != nil && in.at >= in.used:
+		if in.lend == nil {
+			in.lend = make([]byte, lendSize)
+		}
+		return in.lend[in.filled:min(in.filled+left, lendSize)]
+	case r != nil: // bytes that came before the connection broke
+		left = min(left, in.used-in.at)
+	}
+	if in.dropped == nil {
+		in.dropped = make([]byte, readAhead)
+	}
+	return in.dropped[:min(left, readAhead)]
+}
+
+// passOn lends what is there of a streamed message when it is enough. k bytes
+// have just come. Eager messages are lent whole, in complete.
+func (s *socket) passOn(k int) {
+	in := &s.in
+	if in.into == nil || in.into.use == nil || in.at <= in.used { // only readers change into
+		return
+	}
+	in.filled += k
+	if in.h.kind == kindData && (in.filled == lendSize || in.at == in.h.payload()) {
+		s.lendOut()
+	}
+}
+
+// lendOut has the receive use what is in in.lend.
+func (s *socket) lendOut() {
+	in, l := &s.in, s.link
+	r := in.into
+	err := r.use(in.lend[:in.filled])
+	in.filled, in.used = 0, in.at
+	if err == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.giveUp == nil {
+		r.giveUp = err
+	}
+	l.letGo(s)
+}
+
+// read returns some bytes; none when it was interrupted or would have to wait
+// and shall not.
+func (s *socket) read(dst []byte, wait bool) (int, error) {
+	var n int
+	var err error
+	if wait || s.raw == nil {
+		n, err = s.conn.Read(dst)
+	} else {
+		n, err = s.polled.read(s.raw, dst)
+	}
 	if n > 0 {
 		return n, nil // an error comes again
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return 0, l.conn.SetReadDeadline(time.Time{})
+		return 0, s.conn.SetReadDeadline(time.Time{})
 	}
 	return 0, err
+}
+
+// corrupt is the error of a frame whose checksum is wrong.
+func (s *socket) corrupt() error {
+	h := s.in.h
+	what := fmt.Sprintf("a frame of kind %d", h.kind)
+	switch h.kind {
+	case kindEager, kindAnnounce:
+		what = fmt.Sprintf("a message of %d bytes with tag %#x", h.size, uint64(h.tag))
+	case kindData:
+		what = fmt.Sprintf("%d bytes", h.size)
+		if r := s.in.into; r != nil {
+			what = fmt.Sprintf("%d bytes of a message with tag %#x", h.size, uint64(r.tag))
+		}
+	}
+	return fmt.Errorf("corrupt stream: the checksum of %s from rank %d is wrong", what, s.link.peer)
+}
+
+// isBroken tells errors of the connection, which a new one may cure, from those
+// of what was said on it.
+func isBroken(err error) bool {
+	var fromSystem interface{ Timeout() bool } // net.OpError, syscall.Errno
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &fromSystem)
 }

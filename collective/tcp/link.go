@@ -2,9 +2,8 @@ package tcp
 
 import (
 	"fmt"
-	"net"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -19,27 +18,27 @@ const (
 
 var past = time.Unix(1, 0) // a deadline that interrupts
 
-// link is what one rank has with one peer; the own rank has one without a
-// socket. mu guards the matching of messages, out.mu the writer's lists; mu may
-// be held when out.mu is taken, not the other way round, and neither is held
+// link is what one rank has with one peer; the own rank has one without
+// sockets. mu guards the matching of messages, a socket's out.mu its frames; mu
+// may be held when out.mu is taken, not the other way round, and neither is held
 // during input or output.
 type link struct {
 	transport *Transport
 	peer      int
-	conn      *net.TCPConn // nil for the own rank
-	raw       syscall.RawConn
+	sockets   []*socket // none for the own rank; the first carries all but Data
 
-	mu       sync.Mutex
-	err      error // what every call gets now: failure or Close
-	left     error // the peer has closed: nothing more will arrive or be taken
-	queues   map[collective.Tag]*queue
-	slots    []slot  // granted messages on their way here
-	sends    []*send // announced messages, by id
-	freeIDs  []uint32
-	credit   int  // bytes of eager messages that may still be sent
-	consumed int  // bytes of eager messages to be credited to the peer
-	mute     bool // the writer has met an error
-	// withdrawn stands in sends for a message whose Withdraw is unanswered.
+	mu          sync.Mutex
+	err         error // what every call gets now: failure or Close
+	left        error // the peer has closed: nothing more will arrive or be taken
+	queues      map[collective.Tag]*queue
+	slots       []slot  // granted messages on their way here
+	sends       []*send // announced messages, by id
+	freeIDs     []uint32
+	jobs, final *send // granted messages that are not in frames yet
+	credit      int   // bytes of eager messages that may still be sent
+	consumed    int   // bytes of eager messages to be credited to the peer
+	// withdrawn stands in sends for a message that was given up and whose id the
+	// peer has not answered yet.
 	withdrawn send
 	spare     struct {
 		queues   *queue
@@ -48,12 +47,13 @@ type link struct {
 		arrivals *arrival
 	}
 
-	out output
-	in  input
+	waiting  waiters
+	hasJobs  atomic.Bool
+	streams  atomic.Int32 // used slots
+	patience atomic.Int64 // nanoseconds that a waiter reads by itself
 
 	parted   chan struct{} // closed when the peer has answered the goodbye or is gone
 	partOnce sync.Once
-	stop     chan struct{} // closed when the writer shall end
 }
 
 // slot is one granted message on its way here.
@@ -72,26 +72,10 @@ func newLink(t *Transport, peer int) *link {
 		queues:    map[collective.Tag]*queue{},
 		credit:    eagerCredit,
 		parted:    make(chan struct{}),
-		stop:      make(chan struct{}),
 	}
-	l.out.kick = make(chan struct{}, 1)
+	l.patience.Store(int64(pollTime))
 	l.withdrawn.ended = true
 	return l
-}
-
-// attach gives the link its socket.
-func (l *link) attach(conn *net.TCPConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if err := conn.SetNoDelay(true); err != nil {
-		return err
-	}
-	l.conn, l.raw = conn, raw
-	l.out.prepare()
-	l.in.buf = make([]byte, readAhead)
-	return nil
 }
 
 // lost is the error of calls that needed the peer.
@@ -102,7 +86,7 @@ func (l *link) lost(err error) *collective.LinkError {
 func (l *link) part() { l.partOnce.Do(func() { close(l.parted) }) }
 
 // abandon ends all calls with err, which later calls get too, and does not wait
-// for reader and writer to let go of the buffers; the calls do.
+// for readers and writers to let go of the buffers; the calls do.
 func (l *link) abandon(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,8 +125,10 @@ func (l *link) endReceives(err error) {
 			l.giveUpReceive(r, err)
 		}
 	}
-	if r := l.in.current; r != nil {
-		l.giveUpReceive(r, err)
+	for _, s := range l.sockets {
+		if r := s.in.into; r != nil {
+			l.giveUpReceive(r, err)
+		}
 	}
 }
 
@@ -207,4 +193,19 @@ func (l *link) newArrival(tag collective.Tag) *arrival {
 func (l *link) freeArrival(a *arrival) {
 	*a = arrival{next: l.spare.arrivals}
 	l.spare.arrivals = a
+}
+
+// push queues a frame without payload. Links' locks may be held; flush writes it
+// after they are released.
+func (l *link) push(h header) {
+	f := l.transport.pool.get(headerLen)
+	h.put(f.b)
+	l.sockets[0].out.append(l.transport, f)
+}
+
+// flush writes what is queued as far as the socket takes it without waiting.
+func (l *link) flush() {
+	if len(l.sockets) > 0 {
+		l.sockets[0].flush()
+	}
 }

@@ -5,29 +5,38 @@ import "github.com/gradfusion/gradfusion/collective"
 // receive is one Recv that waits. All fields but done are guarded by the link's
 // lock until it is finished.
 type receive struct {
-	next   *receive
-	tag    collective.Tag
-	buf    []byte
-	posted bool  // in its tag's queue
-	slot   int   // where the granted message arrives, -1: none
-	giveUp error // why the reader must stop at once
-	ended  bool
-	err    error
-	done   chan struct{} // one element when ended
+	next    *receive
+	tag     collective.Tag
+	buf     []byte
+	use     func([]byte) error // borrows the bytes instead, when buf is nil
+	lent    *frame             // an eager message that is use's
+	posted  bool               // in its tag's queue
+	slot    int                // where the granted message arrives, -1: none
+	filling int                // readers at work on buf
+	giveUp  error              // why they must stop at once
+	ended   bool
+	err     error
+	done    chan struct{} // one element when ended
 }
+
+// fits reports whether a message of size bytes can be taken.
+func (r *receive) fits(size int) bool { return r.use != nil || len(r.buf) == size }
 
 // send is one Send of an announced message that waits.
 type send struct {
-	next      *send // in the writer's list of jobs
+	next      *send // in the list of jobs
 	tag       collective.Tag
 	buf       []byte
 	id        uint32
 	slot      uint32 // the receiver's
-	sent      int
-	local     bool  // to the own rank
-	announced bool  // not granted yet
-	writing   bool  // the writer is at work on buf
-	giveUp    error // why the writer must stop at once
+	taken     int    // bytes that are in frames
+	serial    uint64 // changes when the send ends
+	writing   int    // writers at work on buf
+	local     bool   // to the own rank
+	announced bool   // not granted yet
+	queued    bool   // in the list of jobs
+	delivered bool   // the peer has all bytes
+	giveUp    error  // why the writers must stop at once
 	ended     bool
 	err       error
 	done      chan struct{}
@@ -38,7 +47,7 @@ type send struct {
 type arrival struct {
 	next  *arrival
 	tag   collective.Tag
-	eager *buffer
+	eager *frame
 	local *send
 	id    uint32
 	size  int

@@ -1,56 +1,79 @@
 package tcp
 
 import (
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"io"
-	"syscall"
-
-	"github.com/gradfusion/gradfusion/collective"
 )
 
-// readLoop handles frames until the stream ends.
-func (l *link) readLoop() {
-	var err error
-	for err == nil {
-		if err = l.fill(l.in.head[:]); err != nil {
-			break
+// begin decides where the payload of a frame goes.
+func (s *socket) begin() error {
+	in, l := &s.in, s.link
+	in.phase, in.at, in.filled = phasePayload, 0, 0
+	switch in.h.kind {
+	case kindEager:
+		n := int(in.h.size)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if q := l.queues[in.h.tag]; q != nil && q.receives != nil && q.receives.fits(n) {
+			r := q.receives
+			q.removeReceive(r)
+			l.dropIfEmpty(in.h.tag, q)
+			r.filling++
+			in.into, in.base = r, 0
+		} else {
+			in.eager = l.transport.pool.get(n)
 		}
-		var h header
-		if h, err = parseHeader(l.in.head[:]); err != nil {
-			break
+	case kindAnnounce:
+		in.small = in.message[:in.h.payload()]
+	case kindData:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		slot, err := l.slotOf(in.h)
+		if err != nil {
+			return err
 		}
-		err = l.handle(h)
+		offset := uint64(in.h.tag)
+		if offset > uint64(slot.size) || in.h.size > uint64(slot.size)-offset {
+			return fmt.Errorf("broken stream: %d bytes at %d of a message of %d", in.h.size, offset, slot.size)
+		}
+		if slot.receive != nil {
+			slot.receive.filling++
+		}
+		in.into, in.base = slot.receive, int(offset)
+	}
+	return nil
+}
+
+// complete handles a frame whose bytes are all there; they are not all the
+// sender's when it is not intact.
+func (s *socket) complete(intact bool) error {
+	in, l := &s.in, s.link
+	if l.transport.table != nil && intact && in.sum != binary.LittleEndian.Uint32(in.head[28:]) {
+		return s.corrupt()
+	}
+	if err := s.out.acknowledge(l.transport, in.h.ack); err != nil {
+		return err
+	}
+	if in.h.kind == kindEager && in.into != nil && in.into.use != nil {
+		s.lendOut()
+	}
+	if err := l.handle(s, intact); err != nil {
+		return err
+	}
+	in.phase, in.used, in.eager, in.small = phaseHeader, 0, nil, nil
+	if in.h.kind != kindAck {
+		s.out.noteHandled(in.handled.Add(1))
+	}
+	s.flush()
+	if s.index != 0 {
 		l.flush()
 	}
-	l.end(err)
+	return nil
 }
 
-// end says what the end of the stream means.
-func (l *link) end(err error) {
-	l.mu.Lock()
-	left := l.left != nil
-	l.mu.Unlock()
-	if !left {
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			err = errors.New("its connection ended without a goodbye (has its process died?)")
-		case errors.Is(err, syscall.ECONNRESET):
-			err = fmt.Errorf("its connection was reset (has its process died?): %w", syscall.ECONNRESET)
-		}
-		l.transport.fail(l.peer, err)
-	}
-	l.part()
-}
-
-func (l *link) handle(h header) error {
+func (l *link) handle(s *socket, intact bool) error {
+	h := s.in.h
 	switch h.kind {
-	case kindEager:
-		return l.handleEager(h)
-	case kindData:
-		return l.handleData(h)
-	case kindAnnounce:
-		return l.handleAnnounce(h)
 	case kindGoodbye:
 		l.leave(int(h.tag) - 1)
 		l.push(header{kind: kindFarewell})
@@ -58,39 +81,165 @@ func (l *link) handle(h header) error {
 	case kindFarewell:
 		l.part()
 		return nil
+	case kindAck:
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch h.kind {
-	case kindGrant, kindDiscard:
+	case kindEager:
+		l.handleEager(s)
+	case kindData, kindVoid:
+		return l.handleData(s, intact && h.kind == kindData)
+	case kindAnnounce:
+		a := l.newArrival(h.tag)
+		a.id, a.size = h.id, int(h.size)
+		copy(a.head[:], s.in.small)
+		l.offer(a)
+	case kindGrant, kindDiscard, kindDone:
 		return l.handleAnswer(h)
 	case kindWithdraw:
 		l.handleWithdraw(h.id)
 	case kindAbort:
-		s, err := l.slotOf(h)
-		if err != nil {
-			return err
-		}
-		if s.receive != nil {
-			l.endReceive(s.receive, l.lost(fmt.Errorf("rank %d gave up sending the message", l.peer)))
-		}
-		*s = slot{}
+		return l.handleAbort(h)
 	case kindCredit:
 		l.credit += int(h.size)
 	}
 	return nil
 }
 
-func (l *link) handleAnnounce(h header) error {
-	if err := l.fill(l.in.messageHead[:min(h.size, collective.HeadSize)]); err != nil {
+func (l *link) handleEager(s *socket) {
+	in := &s.in
+	if in.eager == nil { // it went to its receiver, who may have given up
+		if r := in.into; r != nil {
+			in.into = nil
+			r.filling--
+			l.endReceive(r, r.giveUp)
+		}
+		l.consume(int(in.h.size))
+		return
+	}
+	a := l.newArrival(in.h.tag)
+	a.eager, a.size = in.eager, int(in.h.size)
+	l.offer(a)
+}
+
+// handleData counts bytes that have come, or never will when they are not intact.
+func (l *link) handleData(s *socket, intact bool) error {
+	h := s.in.h
+	if s.in.into != nil {
+		l.letGo(s)
+	}
+	slot, err := l.slotOf(h)
+	if err != nil {
 		return err
 	}
+	slot.missing -= int(h.size)
+	if r := slot.receive; r != nil && !intact {
+		slot.receive = nil
+		l.giveUpReceive(r, l.gaveUp())
+	}
+	l.settle(slot)
+	return nil
+}
+
+// handleAbort: of a message only size bytes come.
+func (l *link) handleAbort(h header) error {
+	if int(h.id) >= len(l.slots) {
+		return fmt.Errorf("broken stream: slot %d aborted, which was not granted", h.id)
+	}
+	slot := &l.slots[h.id]
+	if !slot.used || slot.announced != uint32(h.tag) {
+		return nil // all of it had come
+	}
+	cut := slot.size - int(h.size)
+	if cut < 0 || cut > slot.missing {
+		return fmt.Errorf("broken stream: slot %d aborted at %d of %d bytes", h.id, h.size, slot.size)
+	}
+	slot.size -= cut
+	slot.missing -= cut
+	if r := slot.receive; r != nil {
+		slot.receive = nil
+		l.giveUpReceive(r, l.gaveUp())
+	}
+	l.settle(slot)
+	return nil
+}
+
+func (l *link) gaveUp() error {
+	return l.lost(fmt.Errorf("rank %d gave up sending the message", l.peer))
+}
+
+// settle ends a granted message when nothing is missing and nobody fills it.
+func (l *link) settle(granted *slot) {
+	r := granted.receive
+	if granted.missing > 0 || r != nil && r.filling > 0 {
+		return
+	}
+	l.push(header{kind: kindDone, id: granted.announced})
+	l.freeSlot(granted)
+	if r != nil {
+		l.endReceive(r, nil)
+	}
+}
+
+func (l *link) freeSlot(s *slot) {
+	*s = slot{}
+	l.streams.Add(-1)
+}
+
+// letGo ends a reader's work on the memory of its receive, which ends when it
+// had been given up and this was the last reader.
+func (l *link) letGo(s *socket) {
+	r := s.in.into
+	s.in.into = nil
+	r.filling--
+	if r.giveUp == nil || r.ended {
+		return
+	}
+	if r.slot >= 0 && l.slots[r.slot].receive == r {
+		l.slots[r.slot].receive = nil
+	}
+	if r.filling == 0 {
+		l.endReceive(r, r.giveUp)
+	}
+}
+
+// rollBack forgets the part of a frame that had come when the connection broke:
+// the peer sends the frame again.
+func (s *socket) rollBack() {
+	in, l := &s.in, s.link
+	in.from, in.to, in.filled = 0, 0, 0
+	if in.phase == phaseHeader {
+		return
+	}
+	in.phase = phaseHeader
+	if in.eager != nil {
+		l.transport.pool.put(in.eager)
+		in.eager = nil
+	}
+	in.small = nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.newArrival(h.tag)
-	a.id, a.size, a.head = h.id, int(h.size), l.in.messageHead
-	l.offer(a)
-	return nil
+	r := in.into
+	if r == nil {
+		return
+	}
+	l.letGo(s)
+	if in.h.kind == kindEager && !r.ended {
+		l.queue(r.tag).postFirst(r)
+	}
+}
+
+func (l *link) slotOf(h header) (*slot, error) {
+	if int(h.id) >= len(l.slots) || !l.slots[h.id].used {
+		return nil, fmt.Errorf("broken stream: bytes for slot %d, which was not granted", h.id)
+	}
+	s := &l.slots[h.id]
+	if h.size > uint64(s.missing) {
+		return nil, fmt.Errorf("broken stream: %d bytes for slot %d, which lacks %d", h.size, h.id, s.missing)
+	}
+	return s, nil
 }
 
 // handleAnswer is the peer's answer to an announcement.
@@ -101,19 +250,26 @@ func (l *link) handleAnswer(h header) error {
 	s := l.sends[h.id]
 	switch {
 	case s == &l.withdrawn:
-		if h.kind == kindDiscard {
+		if h.kind != kindGrant {
 			l.freeID(h.id)
 		}
-	case !s.announced:
-		return fmt.Errorf("broken stream: second answer to message %d", h.id)
+	case s.announced != (h.kind != kindDone):
+		return fmt.Errorf("broken stream: untimely answer to message %d", h.id)
 	case h.kind == kindDiscard:
 		l.finish(s, nil)
+	case h.kind == kindDone:
+		if s.taken < len(s.buf) {
+			return fmt.Errorf("broken stream: message %d was not sent yet", h.id)
+		}
+		s.delivered = true
+		l.freeID(h.id)
+		if s.writing == 0 {
+			l.endSend(s, nil)
+		}
 	default:
 		s.announced = false
 		s.slot = uint32(h.tag)
-		if l.out.addJob(s) {
-			l.out.kick <- struct{}{}
-		}
+		l.addJob(s)
 	}
 	return nil
 }
@@ -138,7 +294,7 @@ func (l *link) handleWithdraw(id uint32) {
 			continue
 		}
 		r := s.receive
-		*s = slot{}
+		l.freeSlot(s)
 		l.push(header{kind: kindDiscard, id: id})
 		if r != nil {
 			l.repost(r)
@@ -158,80 +314,4 @@ func (l *link) repost(r *receive) {
 		q.postFirst(r)
 	}
 	l.dropIfEmpty(r.tag, q)
-}
-
-func (l *link) slotOf(h header) (*slot, error) {
-	if int(h.id) >= len(l.slots) || !l.slots[h.id].used {
-		return nil, fmt.Errorf("broken stream: bytes for slot %d, which was not granted", h.id)
-	}
-	s := &l.slots[h.id]
-	if h.size > uint64(s.missing) {
-		return nil, fmt.Errorf("broken stream: %d bytes for slot %d, which lacks %d", h.size, h.id, s.missing)
-	}
-	return s, nil
-}
-
-func (l *link) handleEager(h header) error {
-	n := int(h.size)
-	l.mu.Lock()
-	if q := l.queues[h.tag]; q != nil && q.receives != nil && len(q.receives.buf) == n {
-		r := q.receives
-		q.removeReceive(r)
-		l.dropIfEmpty(h.tag, q)
-		l.in.current = r
-		l.mu.Unlock()
-		err := l.deliver(0, n)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if r := l.in.current; r != nil {
-			l.in.current = nil
-			l.endReceive(r, nil)
-		}
-		l.consume(n)
-		return err
-	}
-	l.mu.Unlock()
-	f := l.transport.pool.get(n)
-	if err := l.fill(f.b); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.newArrival(h.tag)
-	a.eager, a.size = f, n
-	l.offer(a)
-	return nil
-}
-
-func (l *link) handleData(h header) error {
-	n := int(h.size)
-	l.mu.Lock()
-	s, err := l.slotOf(h)
-	if err != nil {
-		l.mu.Unlock()
-		return err
-	}
-	// While the reader fills its buffer the receive belongs to the reader.
-	l.in.current, s.receive = s.receive, nil
-	offset := s.size - s.missing
-	l.mu.Unlock()
-	err = l.deliver(offset, n)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.in.current
-	l.in.current = nil
-	s = &l.slots[h.id] // the slice may have grown
-	s.missing -= n
-	if r != nil && s.missing > 0 && r.giveUp != nil {
-		l.endReceive(r, r.giveUp)
-		r = nil
-	}
-	s.receive = r
-	if s.missing == 0 {
-		if r != nil {
-			l.endReceive(r, nil)
-		}
-		*s = slot{}
-	}
-	return err
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 )
 
-// receiveMessage is Recv on one link.
-func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte) error {
+// receiveMessage is Recv on one link, or RecvInPlace when use is set.
+func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte, use func([]byte) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte)
 		l.dropIfEmpty(tag, q)
 		return l.left
 	}
-	r := l.newReceive(tag, b)
+	r := l.newReceive(tag, b, use)
 	if a := q.arrivals; a != nil {
 		q.removeArrival(a)
 		l.match(r, a)
@@ -33,31 +33,35 @@ func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte)
 	l.mu.Unlock()
 	l.flush()
 
-	select {
-	case <-r.done:
-	case <-ctx.Done():
+	if !l.await(ctx, r.done) {
 		l.mu.Lock()
 		l.giveUpReceive(r, ctx.Err())
 		l.mu.Unlock()
 		<-r.done
 	}
 	err := r.err
+	if f := r.lent; f != nil {
+		if err == nil {
+			err = use(f.b)
+		}
+		l.transport.pool.put(f)
+	}
 	l.mu.Lock()
-	r.buf, r.err = nil, nil
+	r.buf, r.use, r.lent, r.err = nil, nil, nil, nil
 	r.next = l.spare.receives
 	l.spare.receives = r
 	l.mu.Unlock()
 	return err
 }
 
-func (l *link) newReceive(tag collective.Tag, b []byte) *receive {
+func (l *link) newReceive(tag collective.Tag, b []byte, use func([]byte) error) *receive {
 	r := l.spare.receives
 	if r == nil {
 		r = &receive{done: make(chan struct{}, 1)}
 	} else {
 		l.spare.receives = r.next
 	}
-	*r = receive{tag: tag, buf: b, slot: -1, done: r.done}
+	*r = receive{tag: tag, buf: b, use: use, slot: -1, done: r.done}
 	return r
 }
 
@@ -76,9 +80,15 @@ func (l *link) giveUpReceive(r *receive, cause error) {
 		q.removeReceive(r)
 		l.dropIfEmpty(r.tag, q)
 		l.endReceive(r, cause)
-	case l.in.current == r:
-		r.giveUp = cause
-		_ = l.conn.SetReadDeadline(past) // a closed socket interrupts as well
+	case r.filling > 0:
+		if r.giveUp == nil {
+			r.giveUp = cause
+		}
+		for _, s := range l.sockets {
+			if s.in.into == r {
+				_ = s.conn.SetReadDeadline(past) // a closed socket interrupts as well
+			}
+		}
 	default:
 		l.slots[r.slot].receive = nil
 		l.endReceive(r, cause)
@@ -88,17 +98,22 @@ func (l *link) giveUpReceive(r *receive, cause error) {
 // match brings a receive and a message together, neither of which is in a queue
 // any more; a is freed. The lock is held.
 func (l *link) match(r *receive, a *arrival) {
-	fits := a.size == len(r.buf)
+	fits := r.fits(a.size)
 	var err error
 	if !fits {
 		err = &collective.LengthError{Peer: l.peer, Tag: r.tag, Want: len(r.buf), Got: a.size, Head: a.copyHead()}
 	}
 	switch {
 	case a.eager != nil:
-		if fits {
+		switch {
+		case r.use != nil:
+			r.lent = a.eager
+		case fits:
 			copy(r.buf, a.eager.b)
+			fallthrough
+		default:
+			l.transport.pool.put(a.eager)
 		}
-		l.transport.pool.put(a.eager)
 		l.consume(a.size)
 		l.endReceive(r, err)
 	case a.local != nil:
@@ -130,6 +145,7 @@ func (l *link) grant(r *receive, id uint32, size int) {
 		l.slots = append(l.slots, slot{})
 	}
 	r.slot = free
+	l.streams.Add(1)
 	l.slots[free] = slot{used: true, receive: r, announced: id, size: size, missing: size}
 	l.push(header{kind: kindGrant, id: id, tag: collective.Tag(free)})
 }
@@ -137,7 +153,7 @@ func (l *link) grant(r *receive, id uint32, size int) {
 // consume gives the place of an eager message back to its sender, many at once.
 func (l *link) consume(size int) {
 	cost := size + eagerCost
-	if l.conn == nil {
+	if l.sockets == nil {
 		l.credit += cost
 		return
 	}

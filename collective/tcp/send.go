@@ -30,9 +30,7 @@ func (l *link) sendMessage(ctx context.Context, tag collective.Tag, b []byte) er
 	}
 	l.flush()
 
-	select {
-	case <-s.done:
-	case <-ctx.Done():
+	if !l.await(ctx, s.done) {
 		l.mu.Lock()
 		l.giveUpSend(s, ctx.Err())
 		l.mu.Unlock()
@@ -59,7 +57,7 @@ func (l *link) unable() error {
 // sendEager sends b in one frame, unless too much waits at the receiver.
 func (l *link) sendEager(tag collective.Tag, b []byte) (bool, error) {
 	head := headerLen
-	if l.conn == nil {
+	if l.sockets == nil {
 		head = 0
 	}
 	f := l.transport.pool.get(head + len(b))
@@ -76,14 +74,14 @@ func (l *link) sendEager(tag collective.Tag, b []byte) (bool, error) {
 		return false, err
 	}
 	l.credit -= len(b) + eagerCost
-	if l.conn == nil {
+	if l.sockets == nil {
 		a := l.newArrival(tag)
 		a.eager, a.size = f, len(b)
 		l.offer(a)
 		l.mu.Unlock()
 		return true, nil
 	}
-	l.out.append(l.transport, f)
+	l.sockets[0].out.append(l.transport, f)
 	l.mu.Unlock()
 	l.flush()
 	return true, nil
@@ -97,8 +95,8 @@ func (l *link) announce(tag collective.Tag, b []byte) (*send, error) {
 	} else {
 		l.spare.sends = s.next
 	}
-	*s = send{tag: tag, buf: b, done: s.done}
-	if l.conn == nil {
+	*s = send{tag: tag, buf: b, done: s.done, serial: s.serial + 1}
+	if l.sockets == nil {
 		s.local = true
 		a := l.newArrival(tag)
 		a.local, a.size = s, len(b)
@@ -120,7 +118,7 @@ func (l *link) announce(tag collective.Tag, b []byte) (*send, error) {
 	f := l.transport.pool.get(headerLen + len(head))
 	header{kind: kindAnnounce, id: s.id, tag: tag, size: uint64(len(b))}.put(f.b)
 	copy(f.b[headerLen:], head)
-	l.out.append(l.transport, f)
+	l.sockets[0].out.append(l.transport, f)
 	return s, nil
 }
 
@@ -137,50 +135,4 @@ func (l *link) offer(a *arrival) {
 	l.dropIfEmpty(tag, q)
 }
 
-func (l *link) endSend(s *send, err error) {
-	s.ended, s.err = true, err
-	s.done <- struct{}{}
-}
-
-// finish ends s, whose id may be used again.
-func (l *link) finish(s *send, err error) {
-	l.freeID(s.id)
-	l.endSend(s, err)
-}
-
-func (l *link) freeID(id uint32) {
-	l.sends[id] = nil
-	l.freeIDs = append(l.freeIDs, id)
-}
-
-// giveUpSend ends s with cause, or has the writer do so at once when it is at
-// work on s's buffer. The lock is held.
-func (l *link) giveUpSend(s *send, cause error) {
-	switch {
-	case s.ended:
-	case s.local:
-		q := l.queues[s.tag]
-		for a := q.arrivals; a != nil; a = a.next {
-			if a.local == s {
-				q.removeArrival(a)
-				l.freeArrival(a)
-				break
-			}
-		}
-		l.dropIfEmpty(s.tag, q)
-		l.endSend(s, cause)
-	case s.announced:
-		// A grant may be under way: the id stays taken until the peer answers.
-		l.sends[s.id] = &l.withdrawn
-		l.push(header{kind: kindWithdraw, id: s.id})
-		l.endSend(s, cause)
-	case l.out.removeJob(s) || l.mute:
-		l.push(header{kind: kindAbort, id: s.slot})
-		l.finish(s, cause)
-	default:
-		s.giveUp = cause
-		if s.writing {
-			_ = l.conn.SetWriteDeadline(past) // a closed socket interrupts as well
-		}
-	}
-}
+func tagOf(id uint32) collective.Tag { return collective.Tag(id) }

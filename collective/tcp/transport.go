@@ -3,6 +3,7 @@ package tcp
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"slices"
 	"sync"
@@ -20,9 +21,14 @@ type Transport struct {
 	rank    int
 	links   []*link // by rank; the own one has no socket
 	hosts   [][]int
-	pool    bufferPool
+	door    *door // nil in a world of one
+	segment int
+	table   *crc32.Table // nil: no checksums
+	polls   bool         // waiters read by themselves
+	pool    framePool
 	running sync.WaitGroup
 	closing sync.Once
+	stop    context.CancelFunc // ends repairs
 
 	mu      sync.Mutex
 	culprit int // the first rank that was lost, -1: none
@@ -30,23 +36,38 @@ type Transport struct {
 
 var _ collective.Transport = (*Transport)(nil)
 
-// newTransport starts the goroutines of all links; conns has nil for rank.
-func newTransport(rank int, conns []*net.TCPConn, hosts [][]int) (*Transport, error) {
-	t := &Transport{rank: rank, hosts: hosts, culprit: -1, links: make([]*link, len(conns))}
-	for peer, conn := range conns {
-		t.links[peer] = newLink(t, peer)
-		if peer == rank {
+// newTransport starts the goroutines of all links; conns has nil for c.Rank.
+func newTransport(c Config, d *door, conns [][]net.Conn, hosts [][]int) (*Transport, error) {
+	t := &Transport{
+		rank: c.Rank, hosts: hosts, culprit: -1, links: make([]*link, c.Size),
+		door: d, segment: c.Segment, polls: canPollHere(),
+	}
+	if c.Checksum {
+		t.table = crc32.MakeTable(crc32.Castagnoli)
+	}
+	for peer := range t.links {
+		l := newLink(t, peer)
+		t.links[peer] = l
+		if peer == c.Rank {
 			continue
 		}
-		if err := t.links[peer].attach(conn); err != nil {
-			return nil, fmt.Errorf("rank %d: socket of rank %d: %w", rank, peer, err)
+		for index, conn := range conns[peer] {
+			s := newSocket(l, index)
+			if err := s.attach(conn); err != nil {
+				return nil, fmt.Errorf("rank %d: socket of rank %d: %w", c.Rank, peer, err)
+			}
+			l.sockets = append(l.sockets, s)
 		}
 	}
-	for peer, l := range t.links {
-		if peer != rank {
-			t.running.Go(l.readLoop)
-			t.running.Go(l.writeLoop)
-		}
+	ctx, stop := context.WithCancel(context.Background())
+	t.stop = stop
+	if d != nil {
+		d.transport = t
+		close(d.ready)
+	}
+	for _, s := range t.sockets() {
+		t.running.Go(func() { s.run(ctx) })
+		t.running.Go(s.writeLoop)
 	}
 	return t, nil
 }
@@ -73,12 +94,20 @@ func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []
 	if from < 0 || from >= len(t.links) {
 		return fmt.Errorf("rank %d: receive from rank %d of %d", t.rank, from, len(t.links))
 	}
-	return t.links[from].receiveMessage(ctx, tag, b)
+	return t.links[from].receiveMessage(ctx, tag, b, nil)
 }
 
-// RecvInPlace is not offered: bytes come from a stream and must be put somewhere.
-func (t *Transport) RecvInPlace(context.Context, int, collective.Tag, func([]byte) error) (bool, error) {
-	return false, nil
+// RecvInPlace lends what has just been read, a large message piece by piece. It
+// is not offered for the own rank, nor where the pieces of a message come over
+// several sockets in any order. use may run on another goroutine.
+func (t *Transport) RecvInPlace(ctx context.Context, from int, tag collective.Tag, use func([]byte) error) (bool, error) {
+	if from < 0 || from >= len(t.links) {
+		return false, fmt.Errorf("rank %d: receive from rank %d of %d", t.rank, from, len(t.links))
+	}
+	if len(t.links[from].sockets) != 1 {
+		return false, nil
+	}
+	return true, t.links[from].receiveMessage(ctx, tag, nil, use)
 }
 
 // Register shares nothing.
@@ -128,19 +157,42 @@ func (t *Transport) close() {
 		if expired {
 			break
 		}
+		l.sockets[0].callReader()
 		select {
 		case <-l.parted:
 		case <-timer.C:
 			expired = true
 		}
 	}
-	for _, l := range t.peers() {
-		_ = l.conn.Close()
-		close(l.stop)
+	t.stop()
+	if t.door != nil {
+		t.door.close()
+	}
+	for _, s := range t.sockets() {
+		s.link.mu.Lock()
+		_ = s.conn.Close()
+		s.link.mu.Unlock()
+		close(s.stop)
 	}
 	t.running.Wait()
+	for _, s := range t.sockets() {
+		s.bury()
+	}
 }
 
 func (t *Transport) peers() []*link {
-	return slices.DeleteFunc(slices.Clone(t.links), func(l *link) bool { return l.conn == nil })
+	return slices.DeleteFunc(slices.Clone(t.links), func(l *link) bool { return l.sockets == nil })
+}
+
+func (t *Transport) sockets() (all []*socket) {
+	for _, l := range t.links {
+		all = append(all, l.sockets...)
+	}
+	return all
+}
+
+func (t *Transport) lostSomebody() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.culprit >= 0
 }
