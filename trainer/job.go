@@ -92,7 +92,7 @@ func (j Job) parts() (p parts, err error) {
 	}
 	if p.model == nil {
 		if p.model, err = models.New(modelConfig(c, p.data.Train)); err != nil {
-			return p, err
+			return p, fmt.Errorf("model.name: %w", err)
 		}
 	}
 	if p.device == nil {

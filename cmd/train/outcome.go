@@ -111,6 +111,8 @@ func workersEnded(code int, err error, rankZero string) error {
 	switch {
 	case words == "":
 		return &told{wrap(fmt.Sprintf("train: %s failed with exit code %d and said nothing%s", rank, failure.Code, inFile(failure.Log)), width), code}
+	case strings.HasPrefix(words, "fatal error: ") && strings.Contains(words, "out of memory"):
+		return &told{wrap(fmt.Sprintf("train: %s ran out of memory%s; smaller micro-batches (train.micro_batch) or a smaller model need less", rank, inFile(failure.Log)), width), exitFailed}
 	case !strings.HasPrefix(words, "train: "):
 		first, _, _ := strings.Cut(words, "\n")
 		return &told{paragraph(&bug{what: rank + " ended with \"" + first + "\"" + inFile(failure.Log)}), exitFailed}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/launch"
 )
 
 // run returns the exit code, and both outputs on one line each.
@@ -33,14 +35,15 @@ func run(t *testing.T, cmd *exec.Cmd) (exit int, out, words string) {
 // start.
 func TestFoundBeforeTraining(t *testing.T) {
 	for args, says := range map[string]string{
-		"-summary no/where.json":                                      "-summary: open no/.summary-",
-		"-summary .":                                                  "-summary: . is a directory",
-		"-set checkpoint.dir=/proc/none":                              "checkpoint.dir cannot be written to",
-		"-set checkpoint.dir=/proc/none -nproc 2":                     "checkpoint.dir cannot be written to",
-		"-set model.hidden=[2000000000,2000000000]":                   "parameters; weights and gradients",
-		"-set model.hidden=[2000000000,2000000000] -nproc 2":          "parameters; weights and gradients",
-		"-set optim.schedule.warmup=1000":                             "warmup takes 1000 steps of a run of 20",
-		"-set data.name=synthetic -set data.train_samples=2000000000": "data.train_samples: 2000000000 made-up images",
+		"-summary no/where.json":                                          "-summary: open no/.summary-",
+		"-summary .":                                                      "-summary: . is a directory",
+		"-set checkpoint.dir=/proc/none":                                  "checkpoint.dir cannot be written to",
+		"-set checkpoint.dir=/proc/none -nproc 2":                         "checkpoint.dir cannot be written to",
+		"-set model.hidden=[2000000000,2000000000]":                       "parameters; weights and gradients",
+		"-set model.hidden=[2000000000,2000000000] -nproc 2":              "parameters; weights and gradients",
+		"-set data.name=synthetic -set model.name=cnn -set data.height=3": "model.name: model cnn: images of 3 x 32 are too small",
+		"-set optim.schedule.warmup=1000":                                 "warmup takes 1000 steps of a run of 20",
+		"-set data.name=synthetic -set data.train_samples=2000000000":     "data.train_samples: 2000000000 made-up images",
 	} {
 		exit, out, words := run(t, start(t, nil, strings.Fields(short+" "+args)))
 		require.Equal(t, exitUsage, exit, "%s: %s", args, words)
@@ -175,4 +178,11 @@ func TestStopWhileJoining(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Equal(t, exitInterrupted, code(cmd.Wait()), &stderr)
 	require.Equal(t, "train: interrupted; nothing was saved, as checkpoint.dir is not set\n", stderr.String())
+}
+
+// TestOutOfMemoryIsNoBug: memory that ends is the machine's.
+func TestOutOfMemoryIsNoBug(t *testing.T) {
+	err := (&job{}).ended(1, &launch.WorkerError{Rank: 1, Count: 2, Code: 2, LastLines: []string{"fatal error: runtime: out of memory", "", "goroutine 1"}}, "")
+	require.Equal(t, exitFailed, exitCode(err))
+	require.Contains(t, paragraph(err), "train: rank 1 of 2 ran out of memory")
 }
