@@ -18,8 +18,13 @@ func (r *runner) iterations(ctx context.Context, t *trial, apart bool) (int, err
 	if r.Iterations > 0 {
 		return r.Iterations, nil
 	}
+	return r.affordable(r.Budget), nil
+}
+
+// affordable is how many calls like those of r.times fit into a budget.
+func (r *runner) affordable(budget time.Duration) int {
 	typical := max(time.Duration(median(r.times)*1e3), 1)
-	return int(min(max(r.Budget/typical, leastIterations), mostIterations)), nil
+	return int(min(max(budget/typical, leastIterations), mostIterations))
 }
 
 // repeat times n calls and leaves in r.times, for each of them, how long the
@@ -54,27 +59,4 @@ func (r *runner) everywhere(ctx context.Context, ok bool) (bool, error) {
 	}
 	err := r.comm.Start(ctx, collective.Call{Kind: plan.AllReduce, Op: collective.Min, In: device.FromI64(vote), Label: "verdict"}).Wait(ctx)
 	return vote[0] == 1, err
-}
-
-// limitBlock is how much memory one call of a kernel passes over, for data that
-// is used twice to be in the cache.
-const limitBlock = 128 << 10
-
-// limit measures Result.Limit over memory, in microseconds: every rank doubles
-// its own (zeros, which stay so), all at the same time.
-func (r *runner) limit(ctx context.Context, memory device.Buf) (float64, error) {
-	clear(memory.Bytes())
-	n := max(min(r.Iterations, mostIterations), 0)
-	if n == 0 {
-		n = leastIterations * 2
-	}
-	step := limitBlock / memory.Type.Size()
-	err := r.timed(ctx, n, true, func() error {
-		for lo := 0; lo < memory.Len; lo += step {
-			block := memory.Slice(lo, min(lo+step, memory.Len))
-			r.Kernels.Reduce(device.Sum, block, block)
-		}
-		return nil
-	})
-	return median(r.times), err
 }

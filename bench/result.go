@@ -24,9 +24,9 @@ type Result struct {
 	BusBW      float64 `json:"busbw_gbps"` // AlgBW x Operation.BusFactor
 	Correct    bool    `json:"correct"`    // on all ranks, before, during and after
 
-	// Limit is how long it takes all ranks at once to read and write Bytes of
-	// their own memory each: what a direct all-reduce has to do at least. 0:
-	// not measured.
+	// Limit is how long it takes all ranks at once, at best, to read and write
+	// Bytes of their own memory each: what a direct all-reduce has to do at
+	// least. It is to be compared with Best. 0: not measured.
 	Limit float64 `json:"limit_us,omitempty"`
 }
 

@@ -3,10 +3,10 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 )
 
@@ -137,6 +137,10 @@ func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, siz
 	if err != nil {
 		return result, err
 	}
+	before, err := r.stream(ctx, t)
+	if err != nil {
+		return result, err
+	}
 	clear(t.memory.Bytes())
 	apart := size > apartAbove
 	if result.Iterations, err = r.iterations(ctx, t, apart); err != nil {
@@ -156,8 +160,9 @@ func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, siz
 	result.P50 = median(r.times)
 	result.Best = float64(r.times[0]) / 1e3
 	result.rate(op)
-	if r.Limit && !op.SendReceive && op.Kind == plan.AllReduce && r.Kernels != nil {
-		result.Limit, err = r.limit(ctx, t.memory)
+	after, err := r.stream(ctx, t)
+	if all := append(before, after...); len(all) > 0 {
+		result.Limit = float64(slices.Min(all)) / 1e3
 	}
 	return result, err
 }

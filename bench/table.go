@@ -72,7 +72,7 @@ func (t *Table) row(b *strings.Builder, r Result) {
 	if t.limits {
 		limit, share := "", ""
 		if r.Limit > 0 {
-			limit, share = formatTime(r.Limit), fmt.Sprintf("%.2f", r.Limit/r.P50)
+			limit, share = formatTime(r.Limit), fmt.Sprintf("%.2f", r.Limit/r.Best)
 		}
 		fmt.Fprintf(b, " %10s %8s", limit, share)
 	}
@@ -109,7 +109,7 @@ func (t *Table) conclude(b *strings.Builder) {
 		fmt.Fprintf(b, "crossover at %s: %s below, %s above\n", roughSize(c.Bytes), c.Below, c.Above)
 	}
 	if t.limits && slices.ContainsFunc(t.group, func(r Result) bool { return r.Limit > 0 }) {
-		b.WriteString("limit: all ranks read and write the size once, each in its own memory\n")
+		b.WriteString("limit: all ranks read and write the size once, each in its own memory; of limit: limit / best\n")
 	}
 }
 
