@@ -33,9 +33,10 @@ golden: ## rewrite the golden files; read the difference before committing it
 grid: ## 200 drawn ways to run a job must give equal bits or a named refusal
 	go test ./trainer -run '^TestEquivalence$$' -count=1 -timeout 2h -grid 200
 
-soak: ## the same 2000 times, and the collectives' tests 20 times under the race detector
+soak: ## the same 2000 times, the collectives' tests 20 times under the race detector, 100 killed workers
 	go test ./trainer -run '^TestEquivalence$$' -count=1 -timeout 12h -grid 2000
 	go test -race -count=20 -timeout 4h ./collective/...
+	go test ./cmd/train -run '^TestKilledWorkers$$' -count=1 -timeout 1h -kills 100
 
 clean: ## remove what the targets and runs leave
 	rm -rf bin runs

@@ -92,7 +92,7 @@ func (d *guard) expired() {
 	suspect := d.group.suspected()
 	switch {
 	case suspect != nil:
-		err = &peerFailure{suspect.peer, fmt.Errorf("waited %v for it: %w; %w", timeout, context.DeadlineExceeded, suspect.err)}
+		err = &peerFailure{suspect.peer, fmt.Errorf("%w; waited %v for it: %w", suspect.err, timeout, context.DeadlineExceeded)}
 	case d.blamed >= 0:
 		err = &peerFailure{d.blamed, fmt.Errorf("waited %v for rank %d, which waits for it: %w", timeout, peer, context.DeadlineExceeded)}
 	case peer >= 0:

@@ -40,16 +40,36 @@ func tether(held *os.File, group int) {
 }
 
 // awaitEnd returns when the process has ended and leaves it to be waited for, so
-// that its id is not used again; false when it cannot.
-func awaitEnd(process int) bool {
+// that its id is not used again; false when it cannot. halted is told when the
+// process stops and when it goes on.
+func awaitEnd(process int, halted func(stopped bool)) bool {
 	for {
 		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, process, &info, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return err == nil
+		err := unix.Waitid(unix.P_PID, process, &info, unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return false
+		case info.Code != cldStopped && info.Code != cldContinued:
+			return true
 		}
+		stopped := info.Code == cldStopped
+		kind := unix.WCONTINUED
+		if stopped {
+			kind = unix.WSTOPPED
+		}
+		// Takes the notice that was looked at, unless another has replaced it.
+		_ = unix.Waitid(unix.P_PID, process, &info, kind|unix.WNOHANG, nil)
+		halted(stopped)
 	}
 }
+
+// What waitid says has happened to a child; package unix lacks the names.
+const (
+	cldStopped   = 5
+	cldContinued = 6
+)
 
 func killGroup(group int) { _ = unix.Kill(-group, unix.SIGKILL) }
 

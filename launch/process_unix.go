@@ -13,7 +13,7 @@ func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setp
 func tether(*os.File, int) {}
 
 // awaitEnd: Wait does, and gives the id free.
-func awaitEnd(int) bool { return false }
+func awaitEnd(int, func(stopped bool)) bool { return false }
 
 func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
 

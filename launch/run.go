@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -42,6 +43,10 @@ type Config struct {
 	Grace time.Duration
 	// Started, where set, is told each worker's process id.
 	Started func(rank, process int)
+	// Stopped, where set, is told when a signal has stopped a worker and when it
+	// goes on (Linux). It is called by a goroutine of the worker. A stopped worker
+	// gets no grace once another has failed.
+	Stopped func(rank, process int, stopped bool)
 }
 
 // job is a running Run.
@@ -49,9 +54,10 @@ type job struct {
 	Config
 	workers  []*worker
 	exits    chan *worker
-	over     []*worker // in the order of their ends
-	asked    os.Signal // what ended the job from outside, nil: nothing
-	signals  int       // how many have come
+	over     []*worker   // in the order of their ends
+	asked    os.Signal   // what ended the job from outside, nil: nothing
+	signals  int         // how many have come
+	failing  atomic.Bool // the grace time runs
 	expired  <-chan time.Time
 	stopping *time.Timer
 }
@@ -234,8 +240,14 @@ func (j *job) ask(s os.Signal) {
 	}
 }
 
-// limit starts the grace time, once.
+// limit starts the grace time, once. Workers that are stopped cannot use it.
 func (j *job) limit() {
+	j.failing.Store(true)
+	for _, w := range j.workers {
+		if w.stopped.Load() {
+			w.kill()
+		}
+	}
 	if j.stopping == nil {
 		j.stopping = time.NewTimer(j.Grace)
 		j.expired = j.stopping.C

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,6 +24,8 @@ type worker struct {
 	command *exec.Cmd
 	log     *log
 	leash   *os.File // the pipe whose end kills the worker; nobody writes to it
+
+	stopped atomic.Bool // by a signal
 
 	mu     sync.Mutex
 	gone   bool // the process has ended; its id may soon be another's
@@ -67,7 +70,7 @@ func (j *job) startWorker(rank int, command, env []string, store *os.File) (*wor
 	tether(held, c.Process.Pid)
 	w := &worker{rank: rank, command: c, log: log, leash: leash}
 	go func() { // ends with the process; wait receives its word
-		if !awaitEnd(c.Process.Pid) {
+		if !awaitEnd(c.Process.Pid, func(stopped bool) { j.halted(w, stopped) }) {
 			_, _ = c.Process.Wait()
 		}
 		w.mu.Lock()
@@ -92,6 +95,17 @@ func orElse(w io.Writer, other *os.File) io.Writer {
 		return other
 	}
 	return w
+}
+
+// halted notes that a signal has stopped a worker, or that it goes on.
+func (j *job) halted(w *worker, stopped bool) {
+	w.stopped.Store(stopped)
+	if stopped && j.failing.Load() {
+		w.kill()
+	}
+	if j.Stopped != nil {
+		j.Stopped(w.rank, w.process(), stopped)
+	}
 }
 
 func (w *worker) process() int { return w.command.Process.Pid }

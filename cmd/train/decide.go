@@ -119,7 +119,7 @@ func (j *job) launch(world int) error {
 	held := &holder{out: j.stderr}
 	settings := launch.Config{
 		Count: world, Command: append([]string{self}, j.workerArguments()...), Env: env,
-		RunDir: j.runDir, Stdout: stdout, Stderr: held,
+		RunDir: j.runDir, Stdout: stdout, Stderr: held, Stopped: j.halted,
 	}
 	if j.quiet {
 		settings.Env, settings.Stdout = append(env, measureVariable+"=1"), io.Discard

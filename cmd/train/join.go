@@ -39,7 +39,10 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	if err != nil {
 		return err
 	}
+	link.transport = j.inject(link.transport, dieAtOnce)
+	j.table = link.meeting.Store
 	summary, err := j.ranked(ctx, place, link)
+	link.failed = err != nil
 	if closed := link.close(ctx); err == nil {
 		err = closed
 	}

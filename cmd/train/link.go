@@ -20,6 +20,7 @@ type link struct {
 	transport collective.Transport
 	name      string // the transport's, as collective.transport has it
 	meeting   *launch.Rendezvous
+	failed    bool // the run has; the others may never leave
 }
 
 // connect brings this process to the other ranks of a job that somebody has
@@ -40,13 +41,17 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 		_ = meeting.Close(ctx)
 		return nil, &coded{err, exitNetwork}
 	}
-	return &link{transport, "tcp", meeting}, nil
+	return &link{transport: transport, name: "tcp", meeting: meeting}, nil
 }
 
 // close leaves the others. What they did not live to say is told elsewhere.
 func (l *link) close(ctx context.Context) error {
 	closed := l.transport.Close()
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	limit := 5 * time.Second
+	if l.failed {
+		limit = 500 * time.Millisecond
+	}
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	_ = l.meeting.Close(patience) // the others may be gone, which their errors tell
 	return closed
@@ -54,10 +59,14 @@ func (l *link) close(ctx context.Context) error {
 
 // newGroup makes a rank's Comm as the settings say. events may be nil.
 func newGroup(transport collective.Transport, c *config.Config, dev device.Device, events *observe.Recorder) *collective.Group {
-	return collective.NewGroup(transport, collective.GroupConfig{
+	return collective.NewGroup(transport, groupConfig(c, dev, events))
+}
+
+func groupConfig(c *config.Config, dev device.Device, events *observe.Recorder) collective.GroupConfig {
+	return collective.GroupConfig{
 		Timeout: c.Collective.Timeout, Algorithm: c.Collective.Algorithm,
 		Events: events, Reducer: dev.Kernels(),
-	})
+	}
 }
 
 // separate refuses settings that want all ranks in one process.

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/gradfusion/gradfusion/collective/monitor"
 	"github.com/gradfusion/gradfusion/trainer"
 )
 
@@ -75,6 +76,15 @@ func (d *display) on(e trainer.Event) {
 	case trainer.Warned:
 		d.log.Warn(e.Text)
 	}
+}
+
+// found receives what a Monitor found.
+func (d *display) found(e monitor.Event) {
+	if e.Kind == monitor.Recovered {
+		d.log.Info(e.Text)
+		return
+	}
+	d.log.Warn(e.Text)
 }
 
 func (d *display) step(e trainer.Event) {

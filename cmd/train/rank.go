@@ -11,6 +11,7 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/trainer"
@@ -25,11 +26,13 @@ func (j *job) here(ctx context.Context, world int) error {
 		return err
 	}
 	transports := inproc.New(world)
+	j.table = store.NewLocal()
 	errs := make([]error, world)
 	var summary *metrics.Summary
 	group, ctx := errgroup.WithContext(ctx)
 	for rank, transport := range transports {
 		group.Go(func() error {
+			transport := j.inject(transport, nil)
 			s, err := j.rank(ctx, transport, world)
 			errs[rank] = errors.Join(err, transport.Close())
 			if rank == 0 {
@@ -71,14 +74,23 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	}
 	defer device.Close()
 	events := observe.NewRecorder(spans)
-	comm := newGroup(transport, j.config, device, events)
-	defer func() { err = errors.Join(err, comm.Close()) }()
-
 	show, err := j.display(transport.Rank())
 	if err != nil {
 		return nil, err
 	}
 	defer show.close()
+	settings := groupConfig(j.config, device, events)
+	if j.table != nil {
+		m, err := j.watch(ctx, transport, show, events)
+		if err != nil {
+			return nil, &coded{err, exitNetwork}
+		}
+		defer m.Close() // the others may be gone, which their errors tell
+		settings.Monitor = m
+	}
+	comm := collective.NewGroup(transport, settings)
+	defer func() { err = errors.Join(err, comm.Close()) }()
+
 	s, err = j.train(ctx, trainer.Job{
 		Config: j.config, Comm: comm, Device: device, Resume: j.resume, RunDir: j.runDir,
 		Events: events, Stop: j.stop, On: show.on, Started: j.started,

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gradfusion/gradfusion/collective/monitor"
 	"github.com/gradfusion/gradfusion/configs"
 	"github.com/gradfusion/gradfusion/launch"
 	"github.com/gradfusion/gradfusion/observe/metrics"
@@ -25,6 +26,7 @@ type job struct {
 	ownDir bool            // runDir was made for this run
 	quiet  bool            // a run of a benchmark: no evaluation, nothing shown
 	stop   <-chan struct{} // closed when the user asks to end
+	table  monitor.Store   // where ranks watch each other, or nil
 }
 
 // runTraining loads the configuration and decides how its ranks come to be:

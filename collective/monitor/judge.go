@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 )
 
@@ -129,7 +128,7 @@ func (j *judge) look(rank int, b beat, now time.Time) *Event {
 	h, known := m.here(rank)
 	quiet := now.Sub(s.at)
 	switch {
-	case known && quiet > m.every()*3/2 && m.own.near(h) && h.stopped():
+	case known && m.own.near(h) && h.stopped():
 		s.silent = "is stopped by a signal or a debugger"
 	case quiet >= missed*m.Heartbeat:
 		s.silent = "has not been heard of since " + s.at.Format(time.TimeOnly) + ": frozen, overloaded or cut off"
@@ -181,7 +180,11 @@ func (m *Monitor) lead() {
 		}
 	}
 	if m.Stall > 0 {
-		maps.Copy(held, m.judge.stalls(views))
+		for rank, text := range m.judge.stalls(views) {
+			if held[rank] == "" {
+				held[rank] = text
+			}
+		}
 	}
 	m.hold(held)
 }

@@ -17,7 +17,7 @@ import (
 const deathGrace = 100 * time.Millisecond
 
 // leaveTime bounds what Close waits for the store.
-const leaveTime = time.Second
+const leaveTime = 500 * time.Millisecond
 
 // Monitor is one rank's end. It is safe for concurrent use.
 type Monitor struct {

@@ -181,10 +181,10 @@ func (v *view) last(g *groupBeat) string {
 		return "nothing is known of its calls"
 	}
 	if c := g.in(0); c != nil {
-		return fmt.Sprintf("it was in call %d (%s)", c.Sequence, c.about())
+		return fmt.Sprintf("it was last seen in call %d (%s)", c.Sequence, c.about())
 	}
 	if where := v.elsewhere(g.ID); where != "" {
-		return "it was in " + where
+		return "it was last seen in " + where
 	}
 	if g.Ended == 0 {
 		return "it has ended no call of this group yet"

@@ -88,8 +88,8 @@ collective.backend  cpu or ascend
 collective.transport  auto, shm, tcp or inproc (all ranks in one process)
 collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, bruck, direct, pairwise, hierarchical; in 8 segments tree/8; by size and operation "tree:64KiB,ring" or "allreduce=tree:64KiB,ring;broadcast=tree"
 collective.timeout  a call that takes longer has failed
-collective.stall  after this long, say which rank is missing from a call
-collective.heartbeat  interval at which ranks show that they live
+collective.stall  a call that waits longer is reported: who is missing, and what it does instead; 0s reports none
+collective.heartbeat  interval at which ranks show that they live; one that misses three is reported
 collective.retry  attempts to connect, and to repair a broken connection
 collective.sockets_per_peer  TCP connections between two ranks, 1 to 16
 collective.segment  largest piece of a message, such as 256KiB
@@ -99,7 +99,7 @@ collective.ports  ports to listen on, such as 20000..20100
 collective.rank_table  file that places the ranks
 collective.checksum  verify every message with CRC32C
 collective.tls  off, or how connections are encrypted
-collective.faults  faults to inject, for tests
+collective.faults  faults to inject, for tests of a job, such as ["rank=1 kind=delay after=10 count=3 for=2s"]; kind is delay, reorder, drop, corrupt, freeze or kill; further keys are peer, chance and seed
 compute.threads  threads per rank; auto is cores / local ranks
 compute.kernels  auto, naive, portable, avx2, avx512, neon, openblas, onednn, ascend
 compute.conv  auto, direct, winograd2, winograd4

@@ -42,6 +42,8 @@ func (c *Config) checkRanges() error {
 		{"fusion.first_mb", 0, 1 << 20, "()"},
 		{"fusion.check_every", 0, most, "[]"},
 		{"collective.timeout", 1e6, 1e18, "[]"},
+		{"collective.stall", 0, 1e18, "[]"},
+		{"collective.heartbeat", 1e7, 1e18, "[]"},
 		{"collective.retry", 0, 1000, "[]"},
 		{"collective.sockets_per_peer", 1, 16, "[]"},
 		{"launch.max_restarts", 0, 1e6, "[]"},

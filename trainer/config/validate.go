@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/gradfusion/gradfusion/collective/faulty"
 	"github.com/gradfusion/gradfusion/data"
 )
 
@@ -58,6 +59,9 @@ func (c *Config) checkMade() error {
 func (c *Config) checkLists() error {
 	if _, err := data.ParseAugment(c.Data.Augment); err != nil {
 		return c.unknownName("data.augment", c.Data.Augment, []string{"none", "flip", "crop-flip"})
+	}
+	if _, err := faulty.ParseAll(c.Collective.Faults); err != nil {
+		return c.Errorf("collective.faults", "collective.faults: %v", err)
 	}
 	for _, n := range c.Model.Hidden {
 		if n < 1 {
