@@ -16,19 +16,24 @@ func (g *Group) compile(c *Call) (*program, error) {
 	if g.folds(c) {
 		return g.compileFold(c)
 	}
-	prog := &program{header: g.headerOf(c)}
-	algorithm, err := g.algorithm(c, prog.header.count*c.typ().Size())
+	algorithm, err := g.algorithm(c, g.headerOf(c).count*c.typ().Size())
 	if err != nil {
 		return nil, err
 	}
-	prog.header.algorithm = algorithm.Name
-	p := algorithm.Plan(c.Kind, g.world(), c.Root)
-	at, err := g.place(prog, c, p.Chunks)
+	return g.compilePlan(c, algorithm.Name, algorithm.Plan(c.Kind, g.world(), c.Root))
+}
+
+func (g *Group) compilePlan(c *Call, name string, p plan.Plan) (*program, error) {
+	a := g.assemble(c)
+	a.header.algorithm = name
+	rounds := g.own(p)
+	v, needed, err := g.place(a, c, p.Chunks, rounds)
 	if err != nil {
 		return nil, err
 	}
-	g.add(prog, p, at)
-	return prog, nil
+	a.add(rounds, v)
+	v.settle(needed[0], needed[1]-needed[0], a.copy)
+	return a.program, nil
 }
 
 func (g *Group) validate(c *Call) error {
@@ -58,137 +63,191 @@ func (g *Group) validate(c *Call) error {
 	return nil
 }
 
-// place decides where the chunks of c lie, and what is copied before and after.
-func (g *Group) place(prog *program, c *Call, chunks int) (layout, error) {
+// place decides where the chunks of c lie and what is copied beside the plan.
+// needed is the run of chunks that the rank must have in the end.
+func (g *Group) place(a *assembly, c *Call, chunks int, rounds []plan.Round) (v *view, needed [2]int, err error) {
 	n := len(g.ranks)
 	switch c.Kind {
 	case plan.Barrier:
-		return within(inMemory, make([]int, chunks+1)), nil
+		return newView(within(inMemory, make([]int, chunks+1))), needed, nil
 	case plan.AllToAll:
-		return g.placeAllToAll(prog, c, chunks)
+		v, err = g.placeAllToAll(a, c, chunks, rounds)
 	case plan.AllReduce, plan.Reduce, plan.Broadcast:
-		work, total, err := g.placeWhole(prog, c)
-		if err != nil {
-			return nil, err
+		if c.Kind != plan.Reduce || g.rank == c.Root {
+			needed[1] = chunks
 		}
-		if c.Op == Mean && (c.Kind == plan.AllReduce || c.Kind == plan.Reduce && g.rank == c.Root) {
-			prog.divide = region{work, 0, total}
-		}
-		if c.InBounds != nil && chunks%n == 0 {
-			return within(work, subdivide(c.InBounds, chunks/n)), nil
-		}
-		return within(work, plan.Cut(total, chunks)), nil
+		v, err = g.placeWhole(a, c, chunks)
+	case plan.ReduceScatter:
+		needed = [2]int{g.rank * (chunks / n), (g.rank + 1) * (chunks / n)}
+		v, err = g.placeReduceScatter(a, c, chunks, rounds)
+	default:
+		v, err = g.placeParts(a, c, chunks/n, rounds)
 	}
-	return g.placeParts(prog, c, chunks/n)
+	return v, needed, err
 }
 
 // placeWhole is for operations whose ranks all hold the whole vector.
-func (g *Group) placeWhole(prog *program, c *Call) (work memory, total int, err error) {
-	if c.InBounds != nil && c.InBounds[len(g.ranks)] != max(c.In.Len, c.Out.Len) {
-		return 0, 0, fmt.Errorf("bounds up to %d of a vector of %d", c.InBounds[len(g.ranks)], max(c.In.Len, c.Out.Len))
-	}
+func (g *Group) placeWhole(a *assembly, c *Call, chunks int) (*view, error) {
+	n := len(g.ranks)
+	work, total := outMemory, c.Out.Len
 	reads := c.Kind != plan.Broadcast || g.rank == c.Root
 	switch {
 	case c.Out.Len == 0:
-		return inMemory, c.In.Len, nil
+		work, total, reads = inMemory, c.In.Len, false
 	case c.In.Len != c.Out.Len && (reads || c.In.Len != 0):
-		return 0, 0, fmt.Errorf("input of %d elements, output of %d", c.In.Len, c.Out.Len)
+		return nil, fmt.Errorf("input of %d elements, output of %d", c.In.Len, c.Out.Len)
+	}
+	bounds := plan.Cut(total, chunks)
+	if c.InBounds != nil {
+		if err := checkBounds(c.InBounds, total); err != nil {
+			return nil, err
+		}
+		if chunks%n == 0 {
+			bounds = subdivide(c.InBounds, chunks/n)
+		}
+	}
+	if c.Op == Mean && (c.Kind == plan.AllReduce || c.Kind == plan.Reduce && g.rank == c.Root) {
+		a.divide = region{work, 0, total}
 	}
 	if reads {
-		prog.before = append(prog.before, [2]region{{outMemory, 0, c.Out.Len}, {inMemory, 0, c.In.Len}})
+		return over(within(inMemory, bounds), within(work, bounds), chunks), nil
 	}
-	return outMemory, c.Out.Len, nil
+	return newView(within(work, bounds)), nil
 }
 
-// placeParts is for operations in which each rank owns a part; every part is
-// cut in k chunks.
-func (g *Group) placeParts(prog *program, c *Call, k int) (layout, error) {
-	isRoot := g.rank == c.Root || !c.Kind.Rooted()
-	if !isRoot {
-		return g.placeOwnPart(prog, c, k)
+// placeReduceScatter works in scratch memory where the input must stay as it is,
+// and on the own part straight in the output, when the plan lets it.
+func (g *Group) placeReduceScatter(a *assembly, c *Call, chunks int, rounds []plan.Round) (*view, error) {
+	n := len(g.ranks)
+	parts := c.InBounds
+	if parts == nil {
+		parts = plan.Cut(c.In.Len, n)
+	}
+	if err := checkBounds(parts, c.In.Len); err != nil {
+		return nil, err
+	}
+	k := chunks / n
+	bounds := subdivide(parts, k)
+	own := region{inMemory, parts[g.rank], parts[g.rank+1]}
+	inPlace := within(inMemory, bounds)
+	switch {
+	case c.Out.Len == 0 && own.size() > 0: // an output of an empty part looks like none
+		if c.Op == Mean {
+			a.divide = own
+		}
+		return newView(inPlace), nil
+	case c.Out.Len != own.size():
+		return nil, fmt.Errorf("a part of %d elements in a buffer of %d", own.size(), c.Out.Len)
+	}
+	place := within(scratchMemory, bounds)
+	out := region{outMemory, 0, own.size()}
+	first := g.rank * k
+	relays, straddles := g.relays(rounds, first, first+k)
+	if relays {
+		a.scratch = c.In.Len
+	}
+	if straddles {
+		own.mem = scratchMemory
+		a.after = append(a.after, [2]region{out, own})
+		out = own
+	} else {
+		elsewhere := place
+		place = func(chunk, n int) region {
+			if chunk < first || chunk >= first+k {
+				return elsewhere(chunk, n)
+			}
+			return region{outMemory, bounds[chunk] - own.lo, bounds[chunk+n] - own.lo}
+		}
+	}
+	if c.Op == Mean {
+		a.divide = out
+	}
+	return over(inPlace, place, chunks), nil
+}
+
+// placeParts is for AllGather, Gather and Scatter; every rank's part is cut in k
+// chunks.
+func (g *Group) placeParts(a *assembly, c *Call, k int, rounds []plan.Round) (*view, error) {
+	if c.Kind.Rooted() && g.rank != c.Root {
+		return g.placeOwnPart(a, c, k, rounds)
 	}
 	whole, mine := c.Out, c.In // of a gathering operation
 	wholeMemory, mineMemory := outMemory, inMemory
-	scatters := c.Kind == plan.ReduceScatter || c.Kind == plan.Scatter
-	if scatters || c.Out.Len == 0 {
+	if c.Kind == plan.Scatter || c.Out.Len == 0 {
 		whole, mine, wholeMemory, mineMemory = c.In, c.Out, inMemory, outMemory
 	}
 	parts := c.InBounds
 	if parts == nil {
 		parts = plan.Cut(whole.Len, len(g.ranks))
 	}
+	if err := checkBounds(parts, whole.Len); err != nil {
+		return nil, err
+	}
 	own := region{wholeMemory, parts[g.rank], parts[g.rank+1]}
-	if parts[len(g.ranks)] != whole.Len {
-		return nil, fmt.Errorf("bounds up to %d of a vector of %d", parts[len(g.ranks)], whole.Len)
-	}
 	inPlace := c.Out.Len == 0
-	if c.Kind == plan.ReduceScatter && own.hi == own.lo {
-		inPlace = false // an output of an empty part looks like none
+	if !inPlace && mine.Len != own.size() {
+		return nil, fmt.Errorf("a part of %d elements in a buffer of %d", own.size(), mine.Len)
 	}
-	if !inPlace && mine.Len != own.hi-own.lo {
-		return nil, fmt.Errorf("a part of %d elements in a buffer of %d", own.hi-own.lo, mine.Len)
-	}
-	copied := [2]region{{mineMemory, 0, mine.Len}, own}
+	part := region{mineMemory, 0, mine.Len}
 	switch {
 	case inPlace:
-	case !scatters:
-		prog.before = append(prog.before, [2]region{copied[1], copied[0]})
-	case c.Kind == plan.ReduceScatter: // the input must stay as it is
-		prog.scratch = whole.Len
-		prog.before = append(prog.before, [2]region{{scratchMemory, 0, whole.Len}, {inMemory, 0, whole.Len}})
-		own.mem, wholeMemory = scratchMemory, scratchMemory
-		copied[1] = own
-		fallthrough
+	case c.Kind == plan.Scatter:
+		a.after = append(a.after, [2]region{part, own})
 	default:
-		prog.after = append(prog.after, copied)
+		a.copy(own, part)
 	}
-	if c.Kind == plan.ReduceScatter && c.Op == Mean {
-		prog.divide = own
-	}
-	return within(wholeMemory, subdivide(parts, k)), nil
+	return newView(within(wholeMemory, subdivide(parts, k))), nil
 }
 
 // placeOwnPart is for the ranks of Gather and Scatter that are not the root:
-// they hold their own part only.
-func (g *Group) placeOwnPart(prog *program, c *Call, k int) (layout, error) {
+// they hold their own part only, unless others' parts pass through them. Then
+// all lie in scratch memory.
+func (g *Group) placeOwnPart(a *assembly, c *Call, k int, rounds []plan.Round) (*view, error) {
 	mem, length := inMemory, c.In.Len
 	if c.Kind == plan.Scatter && c.Out.Len > 0 {
 		mem, length = outMemory, c.Out.Len
 	}
-	if c.InBounds != nil {
-		if want := c.InBounds[g.rank+1] - c.InBounds[g.rank]; want != length {
-			return nil, fmt.Errorf("a part of %d elements in a buffer of %d", want, length)
+	parts := c.InBounds
+	if parts == nil { // of relayed parts, which all have one size
+		parts = make([]int, len(g.ranks)+1)
+		for r := range parts {
+			parts[r] = r * length
 		}
 	}
-	bounds := plan.Cut(length, k)
+	if want := parts[g.rank+1] - parts[g.rank]; want != length {
+		return nil, fmt.Errorf("a part of %d elements in a buffer of %d", want, length)
+	}
 	first := g.rank * k
-	return func(chunk, n int) region {
-		if chunk < first || chunk+n > first+k {
-			panic(fmt.Sprintf("collective: %v by %s passes through rank %d", c.Kind, prog.header.algorithm, g.rank))
+	if relays, _ := g.relays(rounds, first, first+k); relays {
+		a.scratch = parts[len(g.ranks)]
+		part, own := region{mem, 0, length}, region{scratchMemory, parts[g.rank], parts[g.rank+1]}
+		if c.Kind == plan.Gather {
+			a.copy(own, part)
+		} else {
+			a.after = append(a.after, [2]region{part, own})
 		}
-		return region{mem, bounds[chunk-first], bounds[chunk-first+n]}
-	}, nil
+		return newView(within(scratchMemory, subdivide(parts, k))), nil
+	}
+	bounds := plan.Cut(length, k)
+	return newView(func(chunk, n int) region { return region{mem, bounds[chunk-first], bounds[chunk-first+n]} }), nil
 }
 
 // placeAllToAll has the parts to send in chunks [0, n), those to receive in
-// [n, 2n).
-func (g *Group) placeAllToAll(prog *program, c *Call, chunks int) (layout, error) {
+// [n, 2n), and beyond them scratch memory for parts that all have one size.
+func (g *Group) placeAllToAll(a *assembly, c *Call, chunks int, rounds []plan.Round) (*view, error) {
 	n := len(g.ranks)
-	if chunks != 2*n {
-		return nil, fmt.Errorf("all-to-all by %s needs %d chunks of scratch memory, which is not supported", prog.header.algorithm, chunks-2*n)
-	}
 	send, receive, into := inMemory, outMemory, c.Out
 	if c.Out.Len == 0 && c.In.Len > 0 && (c.OutBounds == nil || c.OutBounds[n] > 0) {
-		prog.scratch = c.In.Len
-		prog.before = append(prog.before, [2]region{{scratchMemory, 0, c.In.Len}, {inMemory, 0, c.In.Len}})
 		send, receive, into = scratchMemory, inMemory, c.In
+		a.scratch = c.In.Len
+		a.copy(region{scratchMemory, 0, c.In.Len}, region{inMemory, 0, c.In.Len})
 	}
 	cut := func(bounds []int, b device.Buf) ([]int, error) {
-		if bounds == nil {
+		switch {
+		case bounds == nil:
 			return plan.Cut(b.Len, n), nil
-		}
-		if bounds[n] > b.Len {
-			return nil, fmt.Errorf("bounds up to %d of a vector of %d", bounds[n], b.Len)
+		case bounds[n] > b.Len:
+			return nil, checkBounds(bounds, b.Len)
 		}
 		return bounds, nil
 	}
@@ -200,71 +259,26 @@ func (g *Group) placeAllToAll(prog *program, c *Call, chunks int) (layout, error
 	if err != nil {
 		return nil, err
 	}
-	if a, b := sent[g.rank+1]-sent[g.rank], received[g.rank+1]-received[g.rank]; a != b {
-		return nil, fmt.Errorf("a part of %d elements for the rank itself, and %d to receive", a, b)
+	if from, to := sent[g.rank+1]-sent[g.rank], received[g.rank+1]-received[g.rank]; from != to {
+		return nil, fmt.Errorf("a part of %d elements for the rank itself, and %d to receive", from, to)
 	}
-	return func(chunk, k int) region {
-		if chunk < n {
-			return region{send, sent[chunk], sent[chunk+k]}
-		}
-		return region{receive, received[chunk-n], received[chunk-n+k]}
-	}, nil
-}
-
-// folds reports whether a call takes the one road of 16-bit sums: all-to-all of
-// slices, a fold in float32 by each slice's owner in rank order, rounded once,
-// and an all-gather of the results. Other orders would round at each addition.
-func (g *Group) folds(c *Call) bool {
-	t := c.typ()
-	return (t == device.F16 || t == device.BF16) && c.Kind.Reduces() && c.Op != Max && c.Op != Min
-}
-
-func (g *Group) compileFold(c *Call) (*program, error) {
-	n := len(g.ranks)
-	prog := &program{header: g.headerOf(c)}
-	prog.header.algorithm = "fold"
-	parts := c.InBounds
-	if parts == nil {
-		parts = plan.Cut(c.In.Len, n)
-	}
-	own := parts[g.rank+1] - parts[g.rank]
-	result := outMemory
-	if c.Out.Len == 0 {
-		result = inMemory
-	}
-	switch {
-	case parts[n] != c.In.Len:
-		return nil, fmt.Errorf("bounds up to %d of a vector of %d", parts[n], c.In.Len)
-	case c.Kind == plan.ReduceScatter && c.Out.Len != 0 && c.Out.Len != own:
-		return nil, fmt.Errorf("a part of %d elements in a buffer of %d", own, c.Out.Len)
-	case c.Kind != plan.ReduceScatter && c.Out.Len != 0 && c.Out.Len != c.In.Len:
-		return nil, fmt.Errorf("input of %d elements, output of %d", c.In.Len, c.Out.Len)
-	}
-	prog.scratch = n * own
-	g.add(prog, plan.Pairwise(plan.AllToAll, n, 0), func(chunk, k int) region {
-		if chunk < n {
-			return region{inMemory, parts[chunk], parts[chunk+k]}
-		}
-		return region{scratchMemory, (chunk - n) * own, (chunk - n + k) * own}
+	beyond, part := a.scratch, sent[1]
+	a.scratch += (chunks - 2*n) * part
+	mixed := false
+	g.runs(rounds, func(chunk, k int) {
+		mixed = mixed || chunk < n && chunk+k > n || chunk < 2*n && chunk+k > 2*n
 	})
-	prog.steps = append(prog.steps, step{fold: true})
-	for r := range n {
-		prog.parts = append(prog.parts, region{scratchMemory, r * own, (r + 1) * own})
+	if mixed {
+		return nil, fmt.Errorf("all-to-all by %s: a move of what is sent together with what is received", a.header.algorithm)
 	}
-	prog.fold = region{result, parts[g.rank], parts[g.rank+1]}
-	whole := within(result, parts)
-	switch {
-	case c.Kind == plan.AllReduce:
-		g.add(prog, plan.Pairwise(plan.AllGather, n, 0), whole)
-	case c.Kind == plan.ReduceScatter && c.Out.Len != 0:
-		prog.fold = region{outMemory, 0, own}
-	case c.Kind == plan.Reduce && g.rank != c.Root:
-		prog.fold = region{scratchMemory, n * own, (n + 1) * own}
-		prog.scratch += own
-		whole = func(int, int) region { return prog.fold }
-		fallthrough
-	case c.Kind == plan.Reduce:
-		g.add(prog, plan.Naive(plan.Gather, n, c.Root), whole)
-	}
-	return prog, nil
+	return newView(func(chunk, k int) region {
+		switch {
+		case chunk < n:
+			return region{send, sent[chunk], sent[chunk+k]}
+		case chunk < 2*n:
+			return region{receive, received[chunk-n], received[chunk-n+k]}
+		}
+		first := beyond + (chunk-2*n)*part
+		return region{scratchMemory, first, first + k*part}
+	}), nil
 }

@@ -182,9 +182,9 @@ func (l *exchangeLane) carryOut(b device.Buf) error {
 	h := header{kind: pointToPoint, typ: b.Type, sequence: l.done.Load() + 1, count: b.Len}
 	l.guard.waiting.Store(int32(l.peer))
 	if l.recv {
-		return l.receiver.receive(l.peer, h, b, false)
+		return l.receiver.receive(l.peer, h, intake{into: b}, nil)
 	}
-	return l.sender.send(l.peer, h, b.Bytes(), false)
+	return l.sender.send(l.peer, h, b, nil)
 }
 
 // record notes a part's spans, on a lane beside the group's calls.

@@ -22,7 +22,8 @@ type executor struct {
 	sent     chan error
 	pending  bool // a batch has been handed over and not come back
 
-	shared shared
+	sentCount, actedCount gate // elements of the running call, in program order
+	shared                shared
 
 	memory        [memories]device.Buf
 	scratch, kept []byte
@@ -32,11 +33,11 @@ type executor struct {
 // maxPrograms bounds what is kept for a user whose every call has a new length.
 const maxPrograms = 1024
 
-// batch is the sends of a round.
+// batch is what a call sends.
 type batch struct {
-	work   *Work
-	header header
-	sends  []transfer
+	work      *Work
+	header    header
+	transfers []transfer
 }
 
 func (e *executor) init(g *Group) {
@@ -52,11 +53,15 @@ func (e *executor) init(g *Group) {
 	}
 	e.receive.init(g, g.ctx, tag, &e.latest)
 	e.receive.taken = make([]uint32, len(g.ranks))
+	e.sentCount.init()
+	e.actedCount.init()
+	e.beside.pace.other, e.beside.pace.own = &e.actedCount, &e.sentCount
 }
 
 // run carries out a call on this goroutine.
 func (e *executor) run(w *Work) error {
 	c := &w.call
+	c.normalise()
 	if c.After != nil {
 		if err := c.After.Wait(w.ctx); err != nil {
 			return err
@@ -117,51 +122,56 @@ func (e *executor) execute(prog *program, w *Work) error {
 	size := c.typ().Size()
 	e.scratch, e.kept = grown(e.scratch, prog.scratch*size), grown(e.kept, prog.kept*size)
 	e.memory = [memories]device.Buf{c.In, c.Out, device.FromBytes(c.typ(), e.scratch), device.FromBytes(c.typ(), e.kept)}
-	e.copy(prog.before)
 	h := prog.header
 	h.sequence, h.bounds = w.sequence, h.bounds+c.agree
 	e.group.remember(h)
-	for i := range prog.steps {
-		s := &prog.steps[i]
-		if s.fold {
-			e.fold(prog, c)
-			continue
-		}
-		if err := e.round(w, h, s); err != nil {
-			return err
-		}
+	carry := e.stream
+	if prog.inline {
+		carry = e.inline
 	}
-	if prog.divide.hi > prog.divide.lo {
+	if err := carry(prog, h, w); err != nil {
+		return err
+	}
+	e.guard.waiting.Store(-1)
+	if prog.divide.size() > 0 {
 		divide(e.buffer(prog.divide), len(e.group.ranks))
 	}
-	e.copy(prog.after)
+	for _, pair := range prog.after {
+		copy(e.buffer(pair[0]).Bytes(), e.buffer(pair[1]).Bytes())
+	}
 	return nil
 }
 
-// round sends and receives what the round asks of this rank. Sends that wait
-// for nobody go first, on this goroutine; a round with others hands its sends
-// to a second goroutine. Both follow the round's order, which all ranks share,
-// so the first unfinished move of all can always proceed: there is no deadlock.
-func (e *executor) round(w *Work, h header, s *step) error {
-	e.copy(s.keep)
-	if s.large {
-		e.sendBeside(batch{w, h, s.sends})
-	} else {
-		for i := range s.sends {
-			t := &s.sends[i]
-			if err := e.send.send(t.peer, h, e.buffer(t.at).Bytes(), t.reduce); err != nil {
+// inline sends and acts on this goroutine, in the plan's order: no transfer
+// waits for its receiver.
+func (e *executor) inline(prog *program, h header, _ *Work) error {
+	e.receive.pace.other, e.receive.pace.own = nil, nil
+	next := 0
+	for i := 0; i <= len(prog.actions); i++ {
+		for ; next < len(prog.transfers) && prog.transfers[next].after == i; next++ {
+			t := &prog.transfers[next]
+			if err := e.send.send(t.peer, h, e.buffer(t.at), nil); err != nil {
 				return err
 			}
 		}
-	}
-	for i := range s.receives {
-		t := &s.receives[i]
-		if t.peer == e.group.rank {
-			e.move(h, t)
-			continue
+		if i == len(prog.actions) {
+			break
 		}
-		e.guard.waiting.Store(int32(t.peer))
-		if err := e.receive.receive(t.peer, h, e.buffer(t.at), t.reduce); err != nil {
+		if err := e.act(h, &prog.actions[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stream sends on a second goroutine and acts on this one.
+func (e *executor) stream(prog *program, h header, w *Work) error {
+	e.sentCount.reset()
+	e.actedCount.reset()
+	e.receive.pace.other, e.receive.pace.own = &e.sentCount, &e.actedCount
+	e.sendBeside(batch{w, h, prog.transfers})
+	for i := range prog.actions {
+		if err := e.act(h, &prog.actions[i]); err != nil {
 			return err
 		}
 	}
@@ -169,44 +179,70 @@ func (e *executor) round(w *Work, h header, s *step) error {
 	return e.awaitBeside()
 }
 
-// move carries out a move from this rank to itself.
-func (e *executor) move(h header, t *transfer) {
-	into, from := e.buffer(t.at), e.buffer(t.from)
-	switch {
-	case into.Len == 0:
-	case t.reduce:
-		e.group.reducer.Reduce(h.op.kernel(), into, from)
-	default:
-		copy(into.Bytes(), from.Bytes())
-	}
-}
-
 func (e *executor) buffer(r region) device.Buf { return e.memory[r.mem].Slice(r.lo, r.hi) }
 
-func (e *executor) copy(pairs [][2]region) {
-	for _, pair := range pairs {
-		copy(e.buffer(pair[0]).Bytes(), e.buffer(pair[1]).Bytes())
+func (e *executor) act(h header, a *action) error {
+	if a.kind != receiveAction {
+		return e.actHere(h, a)
 	}
+	e.guard.waiting.Store(int32(a.peer))
+	in := intake{into: e.buffer(a.at), reduce: a.reduce}
+	if a.opens {
+		in.left, in.opens = e.buffer(a.left), true
+	}
+	return e.receive.receive(a.peer, h, in, a.needs)
+}
+
+// actHere carries out an action without a peer, piece by piece.
+func (e *executor) actHere(h header, a *action) error {
+	p := &e.receive.pace
+	p.start(a.needs)
+	e.guard.waiting.Store(-1)
+	total := a.at.size()
+	step := paceSize / h.typ.Size()
+	for lo := 0; lo < total; lo += step {
+		hi := min(lo+step, total)
+		if err := p.ready(e.group.ctx, lo, hi, 0, total); err != nil {
+			return err
+		}
+		into := e.buffer(a.at.part(lo, hi))
+		switch a.kind {
+		case copyAction:
+			copy(into.Bytes(), e.buffer(a.from.part(lo, hi)).Bytes())
+		case reduceAction:
+			e.reduce(h.op, into, e.buffer(a.from.part(lo, hi)), a, lo, hi)
+		case foldAction:
+			e.fold(h.op, into, a.parts, lo, hi)
+		}
+		p.done(hi - lo)
+	}
+	return nil
+}
+
+func (e *executor) reduce(op Op, into, from device.Buf, a *action, lo, hi int) {
+	if !a.opens {
+		e.group.reducer.Reduce(op.kernel(), into, from)
+		return
+	}
+	e.parts = append(e.parts[:0], e.buffer(a.left.part(lo, hi)), from)
+	combineInto(e.group.reducer, op, into, e.parts)
 }
 
 // fold reduces the parts that this rank has received, in rank order.
-func (e *executor) fold(prog *program, c *Call) {
+func (e *executor) fold(op Op, into device.Buf, parts []region, lo, hi int) {
 	e.parts = e.parts[:0]
-	for _, r := range prog.parts {
-		e.parts = append(e.parts, e.buffer(r))
+	for _, r := range parts {
+		e.parts = append(e.parts, e.buffer(r.part(lo, hi)))
 	}
-	into := e.buffer(prog.fold)
-	switch {
-	case into.Len == 0:
-	case c.Op == Sum:
+	if op == Sum {
 		e.group.reducer.Fold(into, e.parts)
-	default:
-		foldHalves(c.Op, into, e.parts)
+		return
 	}
+	foldHalves(op, into, e.parts)
 }
 
-// sendBeside hands a round's sends to the second goroutine, which starts with
-// the first large round.
+// sendBeside hands a call's transfers to the second goroutine, which starts with
+// the first large one.
 func (e *executor) sendBeside(b batch) {
 	if e.batches == nil {
 		e.batches, e.sent = make(chan batch, 1), make(chan error, 1)
@@ -236,9 +272,9 @@ func (e *executor) besideLoop() {
 // sendAll sends a batch. Its error ends the group at once, because the call
 // may wait for something that will never come.
 func (e *executor) sendAll(b batch) error {
-	for i := range b.sends {
-		t := &b.sends[i]
-		if err := e.beside.send(t.peer, b.header, e.buffer(t.at).Bytes(), t.reduce); err != nil {
+	for i := range b.transfers {
+		t := &b.transfers[i]
+		if err := e.beside.send(t.peer, b.header, e.buffer(t.at), t.needs); err != nil {
 			return e.group.fail(b.work, err)
 		}
 	}

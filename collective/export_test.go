@@ -2,13 +2,11 @@ package collective
 
 import "github.com/gradfusion/gradfusion/collective/plan"
 
-// UsePlan makes g run calls of c's shape, which are in place, by a plan that is
-// in no list.
-func (g *Group) UsePlan(c Call, p plan.Plan) {
-	prog := &program{header: g.headerOf(&c)}
-	prog.header.algorithm = "of a test"
-	g.add(prog, p, within(inMemory, plan.Cut(c.In.Len, p.Chunks)))
+// UsePlan makes g run calls of c's shape by a plan that is in no list.
+func (g *Group) UsePlan(c Call, p plan.Plan) error {
+	prog, err := g.compilePlan(&c, "of a test", p)
 	g.executor.programs[shapeOf(&c)] = prog
+	return err
 }
 
 // Internals under test.

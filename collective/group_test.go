@@ -110,7 +110,9 @@ func TestRandomPlans(t *testing.T) {
 		}))
 		onRanks(t, n, plainConfig, func(ctx context.Context, g *collective.Group) error {
 			c := collective.Call{Kind: plan.AllReduce, In: device.FromI32(got[g.Rank()])}
-			g.UsePlan(c, p)
+			if err := g.UsePlan(c, p); err != nil {
+				return err
+			}
 			return g.Start(ctx, c).Wait(ctx)
 		})
 		for r := range n {

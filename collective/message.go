@@ -13,11 +13,46 @@ const (
 	// smallLimit is the length of values that travel in one message with their
 	// header, which is sent without waiting for the receiver.
 	smallLimit = EagerSize - headerSize
-	// Larger values travel in messages of this length. What will be reduced is
-	// lent piece by piece by transports for which that matters, so that it is
-	// reduced while it is in the cache.
-	segment = 1 << 28
+	// segmentSize is the length of the messages in which larger values follow
+	// their header: the grain in which a chunk is passed on while it arrives.
+	// Transports for which that matters lend what will be reduced in smaller
+	// pieces, so that it is reduced while it is in the cache.
+	segmentSize = 1 << 20
+	// paceSize is how many bytes a sender waits for at once: a switch of
+	// goroutines for each segment would cost more than it gains.
+	paceSize = 256 << 10
 )
+
+// pace keeps a sender behind the actions, or a receiver behind the transfers,
+// that its values depend on, and tells the other side how far it has come.
+type pace struct {
+	other, own *gate // nil: nothing to wait for
+	needs      []need
+	passed     int // elements that need not wait any more
+}
+
+// start is for the next values.
+func (p *pace) start(needs []need) { p.needs, p.passed = needs, 0 }
+
+// ready waits until elements lo to hi may be touched. It may wait for as many as
+// ahead, of total, at once.
+func (p *pace) ready(ctx context.Context, lo, hi, ahead, total int) error {
+	if p.other == nil || hi <= p.passed || len(p.needs) == 0 {
+		return nil
+	}
+	hi = max(hi, min(lo+ahead, total))
+	if !p.other.await(required(p.needs, lo, hi), ctx.Done()) {
+		return context.Cause(ctx)
+	}
+	p.passed = hi
+	return nil
+}
+
+func (p *pace) done(n int) {
+	if p.own != nil {
+		p.own.advance(n)
+	}
+}
 
 // sender sends values with headers from one goroutine.
 type sender struct {
@@ -28,36 +63,51 @@ type sender struct {
 	peer   atomic.Int32 // the rank that it sends to, or -1
 	sent   []uint32     // messages to each rank so far; nil: they are numbered otherwise
 	stage  []byte
+	pace   pace
 }
 
 // send hands values to a peer, which stores or reduces them. It does not wait
 // with small ones.
-func (s *sender) send(peer int, h header, values []byte, reduce bool) error {
-	g := s.group
-	h.latest = s.latest.Load()
+func (s *sender) send(peer int, h header, values device.Buf, needs []need) error {
+	g, size := s.group, values.Size()
+	s.pace.start(needs)
 	if s.sent != nil {
 		s.sent[peer]++
 		h.number = s.sent[peer]
 	}
-	size := headerSize
-	if len(values) <= smallLimit {
-		size += len(values)
-	}
-	s.stage = grown(s.stage, size)
-	h.encode(s.stage)
-	if len(values) <= smallLimit {
-		copy(s.stage[headerSize:], values)
-		return g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage)
-	}
-	s.peer.Store(int32(peer))
-	defer s.peer.Store(-1)
-	if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage); err != nil {
-		return err
-	}
-	for lo := 0; lo < len(values); lo += segment {
-		if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, values[lo:min(lo+segment, len(values))]); err != nil {
+	if size <= smallLimit {
+		if err := s.pace.ready(s.ctx, 0, values.Len, 0, values.Len); err != nil {
 			return err
 		}
+		s.stage = grown(s.stage, headerSize+size)
+		h.latest = s.latest.Load()
+		h.encode(s.stage)
+		copy(s.stage[headerSize:], values.Bytes())
+		s.pace.done(values.Len)
+		return g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage)
+	}
+	unit := values.Type.Size()
+	step := segmentSize / unit
+	bytes := values.Bytes()
+	for lo := 0; lo < values.Len; lo += step {
+		hi := min(lo+step, values.Len)
+		if err := s.pace.ready(s.ctx, lo, hi, paceSize/unit, values.Len); err != nil {
+			return err
+		}
+		if lo == 0 {
+			s.peer.Store(int32(peer))
+			defer s.peer.Store(-1)
+			s.stage = grown(s.stage, headerSize)
+			h.latest = s.latest.Load()
+			h.encode(s.stage)
+			if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage); err != nil {
+				return err
+			}
+		}
+		if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, bytes[lo*unit:hi*unit]); err != nil {
+			return err
+		}
+		s.pace.done(hi - lo)
 	}
 	return nil
 }
@@ -69,33 +119,47 @@ type receiver struct {
 	tag     Tag
 	latest  *atomic.Int64
 	stage   []byte
-	refused bool     // the transport lends no bytes
+	refused []bool   // by rank: the transport lends none of its bytes
 	taken   []uint32 // messages from each rank so far; nil: they are numbered otherwise
+	pace    pace
 
 	// The message that is awaited.
-	peer   int
-	want   header
-	into   device.Buf
-	reduce bool
-	at     int // bytes of into that have arrived
+	peer int
+	want header
+	intake
+	at int // elements that have arrived
 
 	small, more func([]byte) error // method values, made once
+	pair        [2]device.Buf
+}
+
+// intake is what happens to values.
+type intake struct {
+	into   device.Buf
+	reduce bool
+	left   device.Buf // where opens: into becomes left reduced with the values
+	opens  bool
 }
 
 func (r *receiver) init(g *Group, ctx context.Context, tag Tag, latest *atomic.Int64) {
 	r.group, r.ctx, r.tag, r.latest = g, ctx, tag, latest
+	r.refused = make([]bool, len(g.ranks))
 	r.small, r.more = r.takeSmall, r.takeSegment
 }
 
 // receive waits for values of a peer and stores or reduces them.
-func (r *receiver) receive(peer int, want header, into device.Buf, reduce bool) error {
-	r.peer, r.want, r.into, r.reduce, r.at = peer, want, into, reduce, 0
+func (r *receiver) receive(peer int, want header, in intake, needs []need) error {
+	r.peer, r.want, r.intake, r.at = peer, want, in, 0
+	r.pace.start(needs)
 	if r.taken != nil {
 		r.taken[peer]++
 		r.want.number = r.taken[peer]
 	}
-	size := into.Size()
+	size, unit := in.into.Size(), in.into.Type.Size()
 	if size <= smallLimit {
+		if err := r.pace.ready(r.ctx, 0, in.into.Len, 0, in.into.Len); err != nil {
+			return err
+		}
 		return r.message(headerSize+size, r.small)
 	}
 	r.stage = grown(r.stage, headerSize)
@@ -105,18 +169,21 @@ func (r *receiver) receive(peer int, want header, into device.Buf, reduce bool) 
 	if err := r.verify(r.stage); err != nil {
 		return err
 	}
-	for r.at < size {
-		length := min(segment, size-r.at)
+	for r.at < in.into.Len {
+		n := min(segmentSize/unit, in.into.Len-r.at)
+		if err := r.pace.ready(r.ctx, r.at, r.at+n, paceSize/unit, in.into.Len); err != nil {
+			return err
+		}
 		var err error
-		if reduce {
+		if in.reduce {
 			start := r.at
-			err = r.message(length, r.more)
-			if err == nil && r.at != start+length {
-				err = &LengthError{Peer: r.group.ranks[peer], Tag: r.tag, Want: length, Got: r.at - start}
+			err = r.message(n*unit, r.more)
+			if err == nil && r.at != start+n {
+				err = &LengthError{Peer: r.group.ranks[peer], Tag: r.tag, Want: n * unit, Got: (r.at - start) * unit}
 			}
 		} else {
-			err = r.group.transport.Recv(r.ctx, r.group.ranks[peer], r.tag, into.Bytes()[r.at:r.at+length])
-			r.at += length
+			err = r.group.transport.Recv(r.ctx, r.group.ranks[peer], r.tag, in.into.Bytes()[r.at*unit:(r.at+n)*unit])
+			r.passed(n)
 		}
 		if err != nil {
 			return err
@@ -125,15 +192,20 @@ func (r *receiver) receive(peer int, want header, into device.Buf, reduce bool) 
 	return nil
 }
 
+func (r *receiver) passed(n int) {
+	r.at += n
+	r.pace.done(n)
+}
+
 // message hands the next message to use, in place where the transport can.
 func (r *receiver) message(length int, use func([]byte) error) error {
 	from := r.group.ranks[r.peer]
-	if !r.refused {
+	if !r.refused[r.peer] {
 		offered, err := r.group.transport.RecvInPlace(r.ctx, from, r.tag, use)
 		if offered || err != nil {
 			return err
 		}
-		r.refused = true
+		r.refused[r.peer] = true
 	}
 	r.stage = grown(r.stage, length)
 	if err := r.group.transport.Recv(r.ctx, from, r.tag, r.stage); err != nil {
@@ -165,19 +237,36 @@ func (r *receiver) takeSegment(b []byte) error {
 // take stores or reduces the next bytes.
 func (r *receiver) take(b []byte) {
 	size := r.into.Type.Size()
-	into := r.into.Slice(r.at/size, (r.at+len(b))/size)
-	r.at += len(b)
-	if !r.reduce {
-		copy(into.Bytes(), b)
+	n := len(b) / size
+	defer r.passed(n)
+	into := r.into.Slice(r.at, r.at+n)
+	switch {
+	case n == 0:
 		return
-	}
-	if len(b) == 0 {
+	case !r.reduce:
+		copy(into.Bytes(), b)
 		return
 	}
 	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(size) != 0 {
 		b = append([]byte(nil), b...) // lent at an odd place
 	}
-	r.group.reducer.Reduce(r.want.op.kernel(), into, device.FromBytes(r.into.Type, b))
+	values := device.FromBytes(r.into.Type, b)
+	if r.opens {
+		r.pair = [2]device.Buf{r.left.Slice(r.at, r.at+n), values}
+		combineInto(r.group.reducer, r.want.op, into, r.pair[:])
+		return
+	}
+	r.group.reducer.Reduce(r.want.op.kernel(), into, values)
+}
+
+// combineInto sets into to the reduction of two buffers.
+func combineInto(reducer Reducer, op Op, into device.Buf, pair []device.Buf) {
+	if op == Sum || op == Mean {
+		reducer.Fold(into, pair)
+		return
+	}
+	copy(into.Bytes(), pair[0].Bytes())
+	reducer.Reduce(op.kernel(), into, pair[1])
 }
 
 // verify compares a header with the awaited one and learns the latest start.

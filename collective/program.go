@@ -1,12 +1,7 @@
 package collective
 
 import (
-	"fmt"
-	"hash/fnv"
-	"slices"
-
 	"github.com/gradfusion/gradfusion/collective/plan"
-	"github.com/gradfusion/gradfusion/device"
 )
 
 // memory is one of the buffers that a program works on.
@@ -16,7 +11,7 @@ const (
 	inMemory memory = iota
 	outMemory
 	scratchMemory
-	keptMemory // copies of what plan.Hazards endangers
+	keptMemory // copies of what a round sends and overwrites
 	memories
 )
 
@@ -26,227 +21,238 @@ type region struct {
 	lo, hi int
 }
 
-// transfer is one rank's half of a move; a move from a rank to itself is a
-// transfer with the own rank as peer, among the receives.
+func (r region) size() int { return r.hi - r.lo }
+
+func (r region) part(lo, hi int) region { return region{r.mem, r.lo + lo, r.lo + hi} }
+
+func (r region) overlaps(other region) bool {
+	return r.mem == other.mem && r.lo < other.hi && other.lo < r.hi
+}
+
+// need makes the elements from lo to hi of a region wait for the other side of
+// the program: element lo until it has done count elements, the next one for one
+// more, and so on.
+type need struct {
+	lo, hi int
+	count  int64
+}
+
+// span is a transfer or action as the other side sees it: base elements were
+// done before its first.
+type span struct {
+	at   region
+	base int64
+}
+
+// transfer is a message to send.
 type transfer struct {
+	span
 	peer   int
-	at     region
-	from   region // own moves only: where the values come from
 	reduce bool
+	after  int    // inline: how many actions precede it
+	needs  []need // of actions
 }
 
-// step is what a rank does in one round; or, with fold, between two plans.
-type step struct {
-	keep            [][2]region // copies before anything is sent: to, from
-	sends, receives []transfer
-	large           bool // a send may wait for its receiver
-	fold            bool
+type actionKind uint8
+
+const (
+	receiveAction actionKind = iota
+	copyAction
+	reduceAction
+	foldAction
+)
+
+// action is what a rank does beside sending: it receives into at, or copies,
+// reduces or folds from other places.
+type action struct {
+	span
+	kind   actionKind
+	peer   int
+	reduce bool // receiveAction: into what is there
+	opens  bool // a reduction takes its left side from left, not from at
+	left   region
+	from   region   // copyAction, reduceAction
+	parts  []region // foldAction
+	needs  []need   // of transfers
 }
 
-// program is a plan compiled for one call shape and rank: the moves that
-// concern the rank, in elements.
+// program is a plan compiled for one call shape and rank: what concerns the
+// rank, in elements. Transfers and actions are two lists in the plan's order;
+// each waits for no more of the other than it depends on, so that a chunk is
+// passed on while it arrives.
+//
+// There is no deadlock: all ranks follow one order, rounds and in them the
+// round's list, so the first unfinished move of all can always proceed. All that
+// its two ranks have to do before it is part of earlier moves.
 type program struct {
-	header   header
-	before   [][2]region // copies: to, from
-	steps    []step
-	after    [][2]region
-	divide   region // by the number of ranks, at the end
-	fold     region // receives the fold of parts
-	parts    []region
-	scratch  int // elements of scratch memory
-	kept     int // and of kept memory
-	sent     int64
-	received int64
-	shared   bool  // it may run on shared memory instead
-	parted   []int // the ranks' parts, for kinds that have them
+	header    header
+	transfers []transfer
+	actions   []action
+	after     [][2]region // copies at the end: to, from
+	divide    region      // by the number of ranks, before that
+	inline    bool        // no transfer waits for its receiver: one goroutine does all
+	scratch   int         // elements of scratch memory
+	kept      int         // and of kept memory
+	sent      int64       // bytes
+	received  int64
+	shared    bool  // it may run on shared memory instead
+	parted    []int // the ranks' parts, for kinds that have them
 }
 
-// shape is what a program depends on, beside the Group.
-type shape struct {
-	kind                plan.Kind
-	op                  Op
-	typ                 device.Type
-	root, in, out       int
-	inBounds, outBounds uint64
-	algorithm           string
+// assembly makes a program.
+type assembly struct {
+	*program
+	rank        int
+	read        []span // by transfers
+	written     []span // by actions
+	reads, acts int64  // elements so far
 }
 
-func shapeOf(c *Call) shape {
-	return shape{
-		kind: c.Kind, op: c.Op, typ: c.typ(), root: c.Root, in: c.In.Len, out: c.Out.Len,
-		inBounds: fingerprint(c.InBounds), outBounds: fingerprint(c.OutBounds), algorithm: c.Algorithm,
+func (g *Group) assemble(c *Call) *assembly {
+	return &assembly{program: &program{header: g.headerOf(c), inline: true}, rank: g.rank}
+}
+
+func (a *assembly) send(peer int, at region, reduce bool) {
+	s := span{at, a.reads}
+	bytes := at.size() * a.header.typ.Size()
+	a.transfers = append(a.transfers, transfer{span: s, peer: peer, reduce: reduce, after: len(a.actions), needs: waits(at, a.written)})
+	a.read = append(a.read, s)
+	a.reads += int64(at.size())
+	a.sent += int64(bytes)
+	a.inline = a.inline && bytes <= smallLimit
+}
+
+func (a *assembly) act(act action) {
+	act.base, act.needs = a.acts, waits(act.at, a.read)
+	a.actions = append(a.actions, act)
+	a.written = append(a.written, act.span)
+	a.acts += int64(act.at.size())
+	if act.kind == receiveAction {
+		a.received += int64(act.at.size() * a.header.typ.Size())
 	}
 }
 
-func (c *Call) typ() device.Type {
-	switch {
-	case c.In.Len > 0:
-		return c.In.Type
-	case c.Out.Len > 0:
-		return c.Out.Type
+func (a *assembly) copy(to, from region) {
+	if to.size() > 0 {
+		a.act(action{span: span{at: to}, kind: copyAction, from: from})
 	}
-	return max(c.In.Type, c.Out.Type) // an empty part still has its type
 }
 
-// fingerprint is 0 for no bounds.
-func fingerprint(bounds []int) uint64 {
-	if bounds == nil {
-		return 0
-	}
-	h := uint64(14695981039346656037)
-	for _, b := range bounds {
-		h = (h ^ uint64(b)) * 1099511628211
-		h ^= h >> 29
-	}
-	return h | 1
-}
-
-// layout tells where a rank's chunks lie.
-type layout func(chunk, n int) region
-
-// within is the layout of chunks with these bounds in mem.
-func within(mem memory, bounds []int) layout {
-	return func(chunk, n int) region { return region{mem, bounds[chunk], bounds[chunk+n]} }
-}
-
-// subdivide cuts every part in k.
-func subdivide(parts []int, k int) []int {
-	bounds := []int{parts[0]}
-	for i := range len(parts) - 1 {
-		for _, b := range plan.Cut(parts[i+1]-parts[i], k)[1:] {
-			bounds = append(bounds, parts[i]+b)
+// waits lists which of the earlier spans touch at, newest first, as far as newer
+// ones do not hide them: each side is done in order.
+func waits(at region, earlier []span) []need {
+	var needs []need
+	for i := len(earlier) - 1; i >= 0 && at.size() > 0; i-- {
+		s := earlier[i]
+		if !s.at.overlaps(at) {
+			continue
+		}
+		lo, hi := max(s.at.lo, at.lo), min(s.at.hi, at.hi)
+		needs = append(needs, need{lo - at.lo, hi - at.lo, s.base + int64(lo-s.at.lo)})
+		if hi-lo == at.size() {
+			break
 		}
 	}
-	return bounds
+	return needs
 }
 
-// add appends the own moves of p.
-func (g *Group) add(prog *program, p plan.Plan, at layout) {
-	var own plan.Round
+// required is the count that elements lo to hi of a region wait for.
+func required(needs []need, lo, hi int) int64 {
+	count := int64(0)
+	for i := range needs {
+		if n := &needs[i]; n.lo < hi && lo < n.hi {
+			count = max(count, n.count+int64(min(hi, n.hi)-n.lo))
+		}
+	}
+	return count
+}
+
+// own lists the moves of a plan that concern this rank, by round.
+func (g *Group) own(p plan.Plan) []plan.Round {
+	var rounds []plan.Round
+	var all plan.Round
 	for round := range p.Rounds {
-		own = own[:0]
-		for _, m := range round {
-			if m.From == g.rank || m.To == g.rank {
-				own = append(own, m)
+		first := len(all)
+		for i := range round {
+			if m := &round[i]; m.From == g.rank || m.To == g.rank {
+				all = append(all, *m)
 			}
 		}
-		if len(own) > 0 {
-			prog.steps = append(prog.steps, g.step(prog, own, at))
+		if len(all) > first {
+			rounds = append(rounds, all[first:len(all):len(all)])
+		}
+	}
+	return rounds
+}
+
+// add appends the moves of this rank.
+func (a *assembly) add(rounds []plan.Round, v *view) {
+	var s scene
+	for _, round := range rounds {
+		s.set(a, round, v)
+		s.keep(a, round)
+		for i, m := range round {
+			if m.From == a.rank && m.To != a.rank {
+				a.send(m.To, s[i].source, m.Reduce)
+			}
+		}
+		for i, m := range round {
+			if m.To != a.rank {
+				continue
+			}
+			act := action{span: span{at: s[i].target}, kind: receiveAction, peer: m.From, reduce: m.Reduce, opens: s[i].opens, left: s[i].left}
+			if m.From == a.rank {
+				act.kind, act.from = copyAction, s[i].source
+				if m.Reduce {
+					act.kind = reduceAction
+				}
+			}
+			a.act(act)
 		}
 	}
 }
 
-// step compiles the own moves of a round.
-func (g *Group) step(prog *program, own plan.Round, at layout) step {
-	var s step
-	kept, size := 0, prog.header.typ.Size()
-	for _, m := range own {
-		source := region{}
-		if m.From == g.rank {
-			source = at(m.Src, m.N)
-		}
-		bytes := (source.hi - source.lo) * size
-		if m.From == g.rank && overwritten(m, own) {
-			copied := region{keptMemory, kept, kept + source.hi - source.lo}
-			s.keep = append(s.keep, [2]region{copied, source})
-			source, kept = copied, copied.hi
-		}
-		switch {
-		case m.From == m.To:
-			s.receives = append(s.receives, transfer{peer: m.To, at: at(m.Dst, m.N), from: source, reduce: m.Reduce})
-		case m.From == g.rank:
-			s.large = s.large || bytes > smallLimit
-			prog.sent += int64(bytes)
-			s.sends = append(s.sends, transfer{peer: m.To, at: source, reduce: m.Reduce})
-		default:
-			t := transfer{peer: m.From, at: at(m.Dst, m.N), reduce: m.Reduce}
-			prog.received += int64((t.at.hi - t.at.lo) * size)
-			s.receives = append(s.receives, t)
-		}
-	}
-	prog.kept = max(prog.kept, kept)
-	return s
+// scene is where the moves of a round read and write.
+type scene []struct {
+	source, target region
+	opens          bool
+	left           region
 }
 
-// overwritten reports whether a move of the round writes what m reads, on m's
-// sending rank: one rank's share of plan.Hazards.
-func overwritten(m plan.Move, round plan.Round) bool {
-	for _, other := range round {
-		if other.To == m.From && other.Dst < m.Src+m.N && m.Src < other.Dst+other.N {
-			return true
+// set finds all sources before any target, since moves read what was there
+// before the round.
+func (s *scene) set(a *assembly, round plan.Round, v *view) {
+	*s = append((*s)[:0], make(scene, len(round))...)
+	for i, m := range round {
+		if m.From == a.rank {
+			(*s)[i].source = v.source(a, m.Src, m.N)
 		}
 	}
-	return false
-}
-
-// algorithm returns the plan's algorithm for a call, by the call's name for it,
-// the group's selection, or by cost.
-func (g *Group) algorithm(c *Call, bytes int) (plan.Algorithm, error) {
-	n := len(g.ranks)
-	// Parts of several sizes cannot be relayed.
-	uneven := c.Kind == plan.AllToAll && (c.InBounds != nil || c.OutBounds != nil || c.In.Len%n != 0)
-	relays := func(a plan.Algorithm) bool { return uneven && slices.Contains(a.Relays, c.Kind) }
-	if name := c.Algorithm; name != "" && name != "auto" {
-		a, err := plan.Lookup(name)
-		switch {
-		case err != nil:
-		case !a.Does(c.Kind):
-			err = fmt.Errorf("algorithm %s has no %v", name, c.Kind)
-		case relays(a):
-			err = fmt.Errorf("algorithm %s has no %v of parts of several sizes", name, c.Kind)
+	for i, m := range round {
+		if m.To == a.rank {
+			p := &(*s)[i]
+			p.target, p.left, p.opens = v.target(a, m.Dst, m.N, m.Reduce)
 		}
-		return a, err
 	}
-	if g.selectionError != nil {
-		return plan.Algorithm{}, g.selectionError
-	}
-	a := g.selection.Choose(c.Kind, g.world(), bytes, g.config.Links)
-	if relays(a) {
-		return plan.Lookup("pairwise")
-	}
-	return a, nil
 }
 
-// world describes the group to plans.
-func (g *Group) world() plan.World { return plan.World{Ranks: len(g.ranks), Hosts: g.hosts} }
-
-// text describes a call for errors.
-func (g *Group) text(c Call) string {
-	if c.Kind == pointToPoint {
-		return "exchange"
-	}
-	return g.headerOf(&c).String()
-}
-
-// headerOf is the header of a call without its algorithm and sequence number.
-// count is what all ranks know alike.
-func (g *Group) headerOf(c *Call) header {
-	h := header{kind: c.Kind, typ: c.typ()}
-	if c.Kind.Reduces() {
-		h.op = c.Op
-	}
-	if c.Kind.Rooted() {
-		h.root = c.Root
-	}
-	switch c.Kind {
-	case plan.AllReduce, plan.Reduce, plan.Broadcast, plan.AllGather:
-		h.count = max(c.In.Len, c.Out.Len)
-	case plan.ReduceScatter:
-		h.count = c.In.Len
-	case plan.AllToAll:
-		if c.InBounds == nil && c.OutBounds == nil {
-			h.count = c.In.Len
+// keep copies what is written in the round before it has been read: one rank's
+// share of plan.Hazards.
+func (s scene) keep(a *assembly, round plan.Round) {
+	kept := 0
+	for i, m := range round {
+		if m.From != a.rank {
+			continue
 		}
-	case plan.Barrier:
-		h.typ = 0
-	case allocation:
-		h.count = c.alloc.n
+		source := s[i].source
+		for j, other := range round {
+			if other.To == a.rank && s[j].target.overlaps(source) {
+				copied := region{keptMemory, kept, kept + source.size()}
+				a.copy(copied, source)
+				s[i].source, kept = copied, copied.hi
+				break
+			}
+		}
 	}
-	if c.Kind != plan.AllToAll && c.InBounds != nil {
-		h.count = c.InBounds[len(c.InBounds)-1]
-		f := fnv.New32a()
-		fmt.Fprint(f, c.InBounds)
-		h.bounds = f.Sum32()
-	}
-	return h
+	a.kept = max(a.kept, kept)
 }
