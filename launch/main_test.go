@@ -116,6 +116,8 @@ func act(place Place, action, value string) (code int, end bool) {
 		return meet(place), true
 	case "train":
 		return train(place, value), true
+	case "mistake":
+		return mistake(place, value), true
 	default:
 		return 96, true
 	}
