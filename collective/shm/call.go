@@ -42,14 +42,75 @@ func (d *domain) Run(c *collective.DirectCall) (handled bool, err error) {
 		d.inline(c, out)
 		return true, nil
 	}
-	if err := d.greet(c, d.transport.placeOf(in), d.transport.placeOf(out), nil); err != nil {
+	inPlace, outPlace := d.transport.placeOf(in), d.transport.placeOf(out)
+	clean := !d.lingering
+	if !d.reachable(c, d.rank, inPlace, outPlace) {
+		if err := d.openWindows(); err != nil {
+			return false, err
+		}
+		if clean && stagesSum(c) {
+			d.give(in.Bytes(), 0)
+		}
+	}
+	if err := d.greet(c, inPlace, outPlace, nil); err != nil {
 		return false, err
 	}
-	work, err := d.plan(c, in, out)
-	if err != nil || work == nil {
+	return d.work(c, in.Bytes(), out.Bytes(), clean)
+}
+
+// work carries out a large call, of which all ranks see alike what is shared.
+func (d *domain) work(c *collective.DirectCall, in, out []byte, clean bool) (handled bool, err error) {
+	reachable := 0
+	for r := range d.ranks {
+		if d.reachable(c, r, d.in[r], d.out[r]) {
+			reachable++
+		}
+	}
+	if reachable == len(d.ranks) {
+		return d.workInPlace(c, in, out)
+	}
+	if err := d.openWindows(); err != nil {
 		return false, err
 	}
-	return true, work(c, in.Bytes(), out.Bytes())
+	if stagesSum(c) {
+		return true, d.reduceStaged(c, in, out, clean && reachable == 0)
+	}
+	return true, d.moveStaged(c, in, out)
+}
+
+func (d *domain) workInPlace(c *collective.DirectCall, in, out []byte) (handled bool, err error) {
+	switch c.Kind {
+	case plan.AllReduce, plan.Reduce:
+		return true, d.reduceInPlace(c, in)
+	case plan.ReduceScatter:
+		return true, d.scatterInPlace(c, in, out)
+	case plan.AllGather:
+		return true, d.gatherInPlace(c, in, out)
+	case plan.Broadcast:
+		return true, d.broadcastInPlace(c, out)
+	}
+	return false, nil
+}
+
+func stagesSum(c *collective.DirectCall) bool {
+	return c.Kind == plan.AllReduce || c.Kind == plan.Reduce
+}
+
+// reachable reports whether the peers can do their work in a rank's buffers.
+func (d *domain) reachable(c *collective.DirectCall, rank int, in, out int64) bool {
+	switch c.Kind {
+	case plan.AllReduce:
+		return in != 0 && out != 0
+	case plan.Reduce:
+		return in != 0 && (rank != c.Root || out != 0)
+	case plan.ReduceScatter:
+		return in != 0
+	case plan.AllGather:
+		return out != 0
+	case plan.Broadcast:
+		return out != 0 && (rank != c.Root || in != 0)
+	}
+	return false
 }
 
 // ready opens the domain with its first call.
@@ -142,6 +203,7 @@ func (d *domain) greet(c *collective.DirectCall, in, out int64, values []byte) e
 			return err
 		}
 	}
+	d.lingering = false
 	for r := range d.ranks {
 		slot := d.slot(r)
 		d.in[r] = int64(binary.LittleEndian.Uint64(slot[inAt:]))
@@ -182,50 +244,6 @@ func (d *domain) combineSlots(c *collective.DirectCall, b []byte, lo int) {
 		a.srcs = append(a.srcs, d.slot(r)[slotHead+lo:slotHead+lo+len(b)])
 	}
 	a.combine(c)
-}
-
-// method carries out a large call between entering and returning.
-type method func(c *collective.DirectCall, in, out []byte) error
-
-// plan chooses the method by what is shared, which all ranks see alike.
-func (d *domain) plan(c *collective.DirectCall, in, out device.Buf) (method, error) {
-	switch c.Kind {
-	case plan.AllReduce:
-		if all(d.in) && all(d.out) {
-			return d.reduceInPlace, nil
-		}
-		return d.reduceStaged, d.openWindows()
-	case plan.Reduce:
-		if all(d.in) && d.out[c.Root] != 0 {
-			return d.reduceInPlace, nil
-		}
-		return d.reduceStaged, d.openWindows()
-	case plan.ReduceScatter:
-		if all(d.in) {
-			return d.scatterInPlace, nil
-		}
-		return d.moveStaged, d.openWindows()
-	case plan.AllGather:
-		if all(d.out) {
-			return d.gatherInPlace, nil
-		}
-		return d.moveStaged, d.openWindows()
-	case plan.Broadcast:
-		if all(d.out) && d.in[c.Root] != 0 {
-			return d.broadcastInPlace, nil
-		}
-		return d.moveStaged, d.openWindows()
-	}
-	return nil, nil
-}
-
-func all(places []int64) bool {
-	for _, p := range places {
-		if p == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // shared returns n bytes of a peer's buffer.

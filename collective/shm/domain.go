@@ -47,7 +47,9 @@ type domain struct {
 	calls      uint32
 	tickets    uint32 // of the counter that earlier calls took
 	arithmetic arithmetic
-	in, out    []int64 // where the ranks' buffers lie in the file, 0: elsewhere
+	in, out    []int64  // where the ranks' buffers lie in the file, 0: elsewhere
+	srcs, dsts [][]byte // those buffers, of the running call
+	lingering  bool     // peers may still read the windows of the last call
 }
 
 var _ collective.Direct = (*domain)(nil)
@@ -57,6 +59,7 @@ func (t *Transport) Direct(id uint64, ranks []int) collective.Direct {
 	d := &domain{
 		transport: t, ranks: ranks, quit: make(chan struct{}), rouse: make(chan struct{}, 1), entry: -1,
 		arithmetic: newArithmetic(len(ranks)), in: make([]int64, len(ranks)), out: make([]int64, len(ranks)),
+		srcs: make([][]byte, 0, len(ranks)), dsts: make([][]byte, 0, len(ranks)),
 	}
 	for i, r := range ranks {
 		if r == t.rank {

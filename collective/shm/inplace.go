@@ -37,9 +37,8 @@ func ownSlice(n, part, parts int) (lo, hi int) {
 // slice of all buffers, in rank order, into all.
 //
 // Each byte of each buffer is read once and written once.
-func (d *domain) reduceInPlace(c *collective.DirectCall, in, out []byte) error {
-	a := &d.arithmetic
-	srcs, dsts := make([][]byte, 0, len(d.ranks)), make([][]byte, 0, len(d.ranks))
+func (d *domain) reduceInPlace(c *collective.DirectCall, in []byte) error {
+	srcs, dsts := d.srcs[:0], d.dsts[:0]
 	for r := range d.ranks {
 		src, err := d.shared(d.in[r], len(in))
 		if err != nil {
@@ -55,27 +54,32 @@ func (d *domain) reduceInPlace(c *collective.DirectCall, in, out []byte) error {
 		}
 		dsts = append(dsts, dst)
 	}
-	each := func(lo, hi int) {
-		a.srcs, a.dsts = a.srcs[:0], a.dsts[:0]
-		for _, b := range srcs {
-			a.srcs = append(a.srcs, b[lo:hi])
-		}
-		for _, b := range dsts {
-			a.dsts = append(a.dsts, b[lo:hi])
-		}
-		a.combine(c)
-	}
+	d.srcs, d.dsts = srcs, dsts
 	if d.transport.spin.crowded {
-		d.takeChunks(len(in), each)
+		d.takeChunks(c, len(in))
 	} else {
-		each(ownSlice(len(in), d.rank, len(d.ranks)))
+		lo, hi := ownSlice(len(in), d.rank, len(d.ranks))
+		d.reduceShared(c, lo, hi)
 	}
 	return d.leave(c)
 }
 
-// takeChunks hands this rank chunks until all ranks together have had all. Every
-// rank takes one ticket too many, so that all know how many the call took.
-func (d *domain) takeChunks(n int, use func(lo, hi int)) {
+// reduceShared reduces bytes [lo, hi) of d.srcs into d.dsts.
+func (d *domain) reduceShared(c *collective.DirectCall, lo, hi int) {
+	a := &d.arithmetic
+	a.srcs, a.dsts = a.srcs[:0], a.dsts[:0]
+	for _, b := range d.srcs {
+		a.srcs = append(a.srcs, b[lo:hi])
+	}
+	for _, b := range d.dsts {
+		a.dsts = append(a.dsts, b[lo:hi])
+	}
+	a.combine(c)
+}
+
+// takeChunks reduces chunks until all ranks together have done all. Every rank
+// takes one ticket too many, so that all know how many the call took.
+func (d *domain) takeChunks(c *collective.DirectCall, n int) {
 	count := (n + chunk - 1) / chunk
 	first := d.tickets
 	d.tickets += uint32(count + len(d.ranks))
@@ -84,7 +88,7 @@ func (d *domain) takeChunks(n int, use func(lo, hi int)) {
 		if i >= count {
 			return
 		}
-		use(i*chunk, min(n, (i+1)*chunk))
+		d.reduceShared(c, i*chunk, min(n, (i+1)*chunk))
 	}
 }
 
@@ -125,7 +129,7 @@ func (d *domain) gatherInPlace(c *collective.DirectCall, in, out []byte) error {
 
 // broadcastInPlace shares the copying out among all ranks: each carries its
 // slice of the root's buffer to everybody.
-func (d *domain) broadcastInPlace(c *collective.DirectCall, in, out []byte) error {
+func (d *domain) broadcastInPlace(c *collective.DirectCall, out []byte) error {
 	src, err := d.shared(d.in[c.Root], len(out))
 	if err != nil {
 		return err

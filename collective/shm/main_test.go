@@ -4,7 +4,10 @@ package shm
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -69,6 +72,18 @@ func closeAllRanks(tb testing.TB, ranks []*Transport) {
 	require.NoError(tb, all.Wait())
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// testTimeout is the groups' in this package.
+const testTimeout = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	if description := os.Getenv(roleVariable); description != "" {
+		if err := runRole(description); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) { commtest.Run(t, connect) }

@@ -18,17 +18,23 @@ import (
 // A rank publishes in this order: given 0, given 1, reduced 0, given 2,
 // reduced 1, ... A window is used again when all have reduced it (given), and
 // taken it, which they have when they give the next but one (results).
-func (d *domain) reduceStaged(c *collective.DirectCall, in, out []byte) error {
+//
+// With begun all ranks have given window 0 with their head.
+func (d *domain) reduceStaged(c *collective.DirectCall, in, out []byte, begun bool) error {
 	stage := d.transport.layout.stage
 	count := (len(in) + stage - 1) / stage
 	takes := c.Kind == plan.AllReduce || d.rank == c.Root
-	before := d.published
+	if !begun {
+		d.give(in, 0)
+		d.publish()
+	}
+	before := d.published - 1
 	given := func(w int) uint32 { return before + uint32(max(1, 2*w)) }
 	reduced := func(w int) uint32 { return before + uint32(min(2*w+3, 2*count)) }
-	d.give(in, 0)
 	for w := range count {
 		if w+1 < count {
 			d.give(in, w+1)
+			d.publish()
 		}
 		if err := d.awaitAll(c, given(w)); err != nil {
 			return err
@@ -60,7 +66,6 @@ func (d *domain) give(in []byte, w int) {
 			transfer(window[lo:hi], in[base+lo:base+hi], 0)
 		}
 	}
-	d.publish()
 }
 
 func (d *domain) reduceWindow(c *collective.DirectCall, in, out []byte, w int, takes bool) {
@@ -106,6 +111,7 @@ func (d *domain) moveStaged(c *collective.DirectCall, in, out []byte) error {
 		}
 		d.takeMoved(c, in, out, w)
 	}
+	d.lingering = true
 	return nil
 }
 

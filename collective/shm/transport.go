@@ -66,10 +66,7 @@ type spin struct {
 }
 
 func newSpin(ranks int) spin {
-	if ranks <= runtime.NumCPU() {
-		return spin{pauses: 200, yields: 200}
-	}
-	return spin{pauses: 10, yields: 200, crowded: true}
+	return spin{pauses: 20, yields: 200, crowded: ranks > runtime.NumCPU()}
 }
 
 // newTransport starts a rank over memory, all ranks' eventfds and pidfds, which
