@@ -79,7 +79,11 @@ func Run(ctx context.Context, comm collective.Comm, c Config, report func(Result
 		return err
 	}
 	for _, op := range r.Operations {
-		for _, t := range r.Types {
+		types := r.Types
+		if !op.sized() {
+			types = types[:1]
+		}
+		for _, t := range types {
 			for _, size := range r.sizes(op) {
 				for _, algorithm := range r.Algorithms {
 					if !op.Does(algorithm) {

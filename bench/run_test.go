@@ -81,7 +81,7 @@ func TestEveryOperation(t *testing.T) {
 			t.Run(fmt.Sprintf("%d ranks, private %v", tt.ranks, private), func(t *testing.T) {
 				results := run(t, tt.ranks, collective.GroupConfig{}, Config{
 					Operations: Operations(), Types: tt.types, Sizes: tt.sizes, Private: private, Iterations: 2, Warmup: 1, Transport: "inproc"})
-				require.Len(t, results, (9*len(tt.sizes)+1)*len(tt.types))
+				require.Len(t, results, 9*len(tt.sizes)*len(tt.types)+1)
 				for _, r := range results {
 					require.True(t, r.Correct, "%+v", r)
 					require.Equal(t, tt.ranks, r.Ranks)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -18,9 +19,9 @@ func badBenches() []string {
 		"-op allreduc", "-op allreduce,sum", "-dtype f8", "-sizes 1KiBs", "-sizes 1001", "-sizes 1KiB,12 -dtype f64",
 		"-sizes 8..4", "-nproc 0", "-nproc two", "-iters -1", "-warmup x", "-transport mpi", "-algorithm rong",
 		"-op sendrecv -algorithm ring", "-plot a.png", "-plot nowhere/a.svg", "-runs 2",
-		"-size 1KiB", "-op", "allreduce", "-set collective.timeout=never", "-config nothing.yaml",
+		"-size 1KiB", "-op", "allreduce", "-set collective.timeout=never",
 		"-scaling 1,2", "-scaling 1,two -config mlp.yaml", "-scaling 1,1 -config mlp.yaml", "-scaling 0 -config mlp.yaml",
-		"-scaling 1,2 -config mlp.yaml -op allreduce", "-scaling 1 -config nothing.yaml", "-scaling 1,2 -config mlp.yaml -runs many",
+		"-scaling 1,2 -config mlp.yaml -op allreduce", "-scaling 1,2 -config mlp.yaml -runs many",
 		"-scaling 1,2 -config mlp.yaml -transport inproc", "-scaling 1 -config mlp.yaml -set launch.nproc=3",
 	}
 }
@@ -142,4 +143,21 @@ func TestScalingTellsWhatFails(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.Equal(t, exitUsage, code(err), "%s", out)
 	require.Contains(t, string(out), "data.path")
+}
+
+// TestBenchInterrupted: a signal ends all ranks at once.
+func TestBenchInterrupted(t *testing.T) {
+	for _, args := range []string{"-transport inproc", "-nproc 2"} {
+		cmd := start(t, nil, strings.Fields("bench -json -sizes 8,16MiB -iters 3000 "+args))
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		require.NoError(t, cmd.Start())
+		_, err = bufio.NewReader(stdout).ReadString('\n') // they measure
+		require.NoError(t, err)
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		require.Equal(t, exitInterrupted, code(cmd.Wait()), &stderr)
+		require.Equal(t, "train: interrupted\n", stderr.String())
+	}
 }
