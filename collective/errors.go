@@ -20,6 +20,16 @@ func (e *LinkError) Error() string {
 
 func (e *LinkError) Unwrap() error { return e.Err }
 
+// DepartedError is a LinkError's reason when the peer lives and left because it
+// had lost another rank, which is the one to blame.
+type DepartedError struct{ Rank, Lost int }
+
+func (e *DepartedError) Error() string {
+	return fmt.Sprintf("rank %d has left, having lost rank %d", e.Rank, e.Lost)
+}
+
+func (e *DepartedError) Unwrap() error { return ErrClosed }
+
 // HeadSize is how many of a misfitting message's first bytes a LengthError
 // keeps at most.
 const HeadSize = 64

@@ -28,17 +28,29 @@ func (g *Group) remember(h header) {
 // peerLost kills the group when a link breaks to a peer that had not said
 // goodbye; false when it had.
 func (g *Group) peerLost(peer int, err error) bool {
+	blamed := peer
 	var link *LinkError
 	if errors.As(err, &link) {
-		peer = slices.Index(g.ranks, link.Peer)
+		peer, blamed = slices.Index(g.ranks, link.Peer), g.culprit(link)
 	}
 	g.mu.Lock()
 	expected := g.left[peer]
 	g.mu.Unlock()
 	if !expected {
-		g.kill(nil, &PeerError{Peer: peer, Err: err})
+		g.kill(nil, &PeerError{Peer: blamed, Err: err})
 	}
 	return !expected
+}
+
+// culprit is the rank to blame for a broken link: its peer, or whom that lost.
+func (g *Group) culprit(link *LinkError) int {
+	var departed *DepartedError
+	if errors.As(link.Err, &departed) {
+		if lost := slices.Index(g.ranks, departed.Lost); lost >= 0 && lost != g.rank {
+			return lost
+		}
+	}
+	return slices.Index(g.ranks, link.Peer)
 }
 
 // peerClosed notes that a peer takes part in no call after sequence, and ends
@@ -107,7 +119,7 @@ func (g *Group) describe(w *Work, err error) *PeerError {
 	case errors.As(err, &peer):
 		e.Peer, e.Err = peer.peer, peer.err
 	case errors.As(err, &link):
-		e.Peer = slices.Index(g.ranks, link.Peer)
+		e.Peer = g.culprit(link)
 	case errors.As(err, &length):
 		e.Peer = slices.Index(g.ranks, length.Peer)
 	}

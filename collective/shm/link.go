@@ -200,7 +200,7 @@ func (l *link) handle(f frame, b []byte, own *receive) error {
 func (l *link) leave(culprit int) {
 	err := fmt.Errorf("it has %w its transport", collective.ErrClosed)
 	if culprit >= 0 {
-		err = fmt.Errorf("it has %w its transport, having lost rank %d", collective.ErrClosed, culprit)
+		err = &collective.DepartedError{Rank: l.peer, Lost: culprit}
 	}
 	l.in.left = l.lost(err)
 	l.endReceives(l.in.left)

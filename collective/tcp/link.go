@@ -101,7 +101,7 @@ func (l *link) abandon(err error) {
 func (l *link) leave(culprit int) {
 	cause := fmt.Errorf("rank %d has left", l.peer)
 	if culprit >= 0 {
-		cause = fmt.Errorf("rank %d has left, having lost rank %d", l.peer, culprit)
+		cause = &collective.DepartedError{Rank: l.peer, Lost: culprit}
 	}
 	err := l.lost(cause)
 	l.mu.Lock()
