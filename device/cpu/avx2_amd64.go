@@ -20,6 +20,26 @@ func binaryFast(fast func(dst, a, b *float32, n int), rest func(dst, a, b []floa
 	}
 }
 
+func halvesFast(widen, add func(dst *float32, src *uint16, n int), narrow func(dst *uint16, src *float32, n int), rest halfKernels) halfKernels {
+	return halfKernels{
+		widen: func(dst []float32, src []uint16) {
+			n := len(src) &^ 7
+			widen(first(dst), unsafe.SliceData(src), n)
+			rest.widen(dst[n:], src[n:])
+		},
+		add: func(dst []float32, src []uint16) {
+			n := len(src) &^ 7
+			add(first(dst), unsafe.SliceData(src), n)
+			rest.add(dst[n:], src[n:])
+		},
+		narrow: func(dst []uint16, src []float32) {
+			n := whole(src)
+			narrow(unsafe.SliceData(dst), first(src), n)
+			rest.narrow(dst[n:], src[n:])
+		},
+	}
+}
+
 func transposeFast(dst, src []float32, stride, n int) {
 	vectors := n &^ 7
 	if vectors > 0 {

@@ -3232,6 +3232,291 @@ doneOne:
 	VZEROUPPER
 	RET
 
+// func widenF16AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, F16C
+TEXT ·widenF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SHRQ $0x03, DX
+
+loopMany:
+	CMPQ      DX, $0x00000004
+	JLT       doneMany
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	VCVTPH2PS 16(CX), Y0
+	VMOVUPS   Y0, 32(AX)
+	VCVTPH2PS 32(CX), Y0
+	VMOVUPS   Y0, 64(AX)
+	VCVTPH2PS 48(CX), Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000004, DX
+	JMP       loopMany
+
+doneMany:
+loopOne:
+	CMPQ      DX, $0x00000001
+	JLT       doneOne
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000010, CX
+	SUBQ      $0x00000001, DX
+	JMP       loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
+// func widenBF16AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, AVX2
+TEXT ·widenBF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SHRQ $0x03, DX
+
+loopMany:
+	CMPQ      DX, $0x00000004
+	JLT       doneMany
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VPMOVZXWD 16(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	VPMOVZXWD 32(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 64(AX)
+	VPMOVZXWD 48(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000004, DX
+	JMP       loopMany
+
+doneMany:
+loopOne:
+	CMPQ      DX, $0x00000001
+	JLT       doneOne
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000010, CX
+	SUBQ      $0x00000001, DX
+	JMP       loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
+// func addF16AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, F16C
+TEXT ·addF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SHRQ $0x03, DX
+
+loopMany:
+	CMPQ      DX, $0x00000004
+	JLT       doneMany
+	VCVTPH2PS (CX), Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VCVTPH2PS 16(CX), Y0
+	VADDPS    32(AX), Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	VCVTPH2PS 32(CX), Y0
+	VADDPS    64(AX), Y0, Y0
+	VMOVUPS   Y0, 64(AX)
+	VCVTPH2PS 48(CX), Y0
+	VADDPS    96(AX), Y0, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000004, DX
+	JMP       loopMany
+
+doneMany:
+loopOne:
+	CMPQ      DX, $0x00000001
+	JLT       doneOne
+	VCVTPH2PS (CX), Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000010, CX
+	SUBQ      $0x00000001, DX
+	JMP       loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
+// func addBF16AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, AVX2
+TEXT ·addBF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SHRQ $0x03, DX
+
+loopMany:
+	CMPQ      DX, $0x00000004
+	JLT       doneMany
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VPMOVZXWD 16(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    32(AX), Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	VPMOVZXWD 32(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    64(AX), Y0, Y0
+	VMOVUPS   Y0, 64(AX)
+	VPMOVZXWD 48(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    96(AX), Y0, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000004, DX
+	JMP       loopMany
+
+doneMany:
+loopOne:
+	CMPQ      DX, $0x00000001
+	JLT       doneOne
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000010, CX
+	SUBQ      $0x00000001, DX
+	JMP       loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
+// func narrowF16AVX2(dst *uint16, src *float32, n int)
+// Requires: AVX, F16C
+TEXT ·narrowF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SHRQ $0x03, DX
+
+loopMany:
+	CMPQ      DX, $0x00000002
+	JLT       doneMany
+	VMOVUPS   (CX), Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	VMOVUPS   32(CX), Y0
+	VCVTPS2PH $0x00, Y0, 16(AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000002, DX
+	JMP       loopMany
+
+doneMany:
+loopOne:
+	CMPQ      DX, $0x00000001
+	JLT       doneOne
+	VMOVUPS   (CX), Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x00000010, AX
+	ADDQ      $0x00000020, CX
+	SUBQ      $0x00000001, DX
+	JMP       loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
+// func narrowBF16AVX2(dst *uint16, src *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·narrowBF16AVX2(SB), NOSPLIT, $0-24
+	MOVL         $0x00007fff, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000040, AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Y2
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	SHRQ         $0x03, DX
+
+loopMany:
+	CMPQ      DX, $0x00000002
+	JLT       doneMany
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x03, Y3, Y3, Y4
+	VPSRLD    $0x10, Y3, Y5
+	VPAND     Y1, Y5, Y6
+	VPOR      Y2, Y5, Y5
+	VPADDD    Y0, Y3, Y3
+	VPADDD    Y6, Y3, Y3
+	VPSRLD    $0x10, Y3, Y3
+	VBLENDVPS Y4, Y5, Y3, Y3
+	VPACKUSDW Y3, Y3, Y3
+	VPERMQ    $0x08, Y3, Y3
+	VMOVDQU   X3, (AX)
+	VMOVUPS   32(CX), Y3
+	VCMPPS    $0x03, Y3, Y3, Y4
+	VPSRLD    $0x10, Y3, Y5
+	VPAND     Y1, Y5, Y6
+	VPOR      Y2, Y5, Y5
+	VPADDD    Y0, Y3, Y3
+	VPADDD    Y6, Y3, Y3
+	VPSRLD    $0x10, Y3, Y3
+	VBLENDVPS Y4, Y5, Y3, Y3
+	VPACKUSDW Y3, Y3, Y3
+	VPERMQ    $0x08, Y3, Y3
+	VMOVDQU   X3, 16(AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000002, DX
+	JMP       loopMany
+
+doneMany:
+loopOne:
+	CMPQ      DX, $0x00000001
+	JLT       doneOne
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x03, Y3, Y3, Y4
+	VPSRLD    $0x10, Y3, Y5
+	VPAND     Y1, Y5, Y6
+	VPOR      Y2, Y5, Y5
+	VPADDD    Y0, Y3, Y3
+	VPADDD    Y6, Y3, Y3
+	VPSRLD    $0x10, Y3, Y3
+	VBLENDVPS Y4, Y5, Y3, Y3
+	VPACKUSDW Y3, Y3, Y3
+	VPERMQ    $0x08, Y3, Y3
+	VMOVDQU   X3, (AX)
+	ADDQ      $0x00000010, AX
+	ADDQ      $0x00000020, CX
+	SUBQ      $0x00000001, DX
+	JMP       loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
 // func sgdAVX2(w *float32, grad *float32, numbers *float32, n int)
 // Requires: AVX
 TEXT ·sgdAVX2(SB), NOSPLIT, $0-32

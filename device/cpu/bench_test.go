@@ -207,3 +207,29 @@ func BenchmarkCrossEntropy(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkHalves: GB/s counts what is read and written.
+func BenchmarkHalves(b *testing.B) {
+	const n = 1 << 20
+	for _, typ := range []device.Type{device.F16, device.BF16} {
+		run := func(name string, bytes int, f func(k device.Kernels, wide, x, y, z device.Buf)) {
+			b.Run(fmt.Sprintf("%s/%v", name, typ), func(b *testing.B) {
+				each(b, func(b *testing.B, k device.Kernels) {
+					wide := ramp(n)
+					halves := [3]device.Buf{}
+					for i := range halves {
+						halves[i], _ = device.HostAlloc(typ, n)
+						k.Cast(halves[i], wide)
+					}
+					for b.Loop() {
+						f(k, wide, halves[0], halves[1], halves[2])
+					}
+					traffic(b, bytes*n)
+				})
+			})
+		}
+		run("widen", 6, func(k device.Kernels, wide, x, _, _ device.Buf) { k.Cast(wide, x) })
+		run("narrow", 6, func(k device.Kernels, wide, x, _, _ device.Buf) { k.Cast(x, wide) })
+		run("fold", 6, func(k device.Kernels, _, x, y, z device.Buf) { k.Fold(z, []device.Buf{x, y}) })
+	}
+}

@@ -2,35 +2,47 @@ package cpu
 
 import "github.com/gradfusion/gradfusion/device"
 
-// widen converts a 16-bit buffer to float32.
-func widen(dst []float32, src device.Buf) {
-	if src.Type == device.BF16 {
-		for i, h := range src.U16() {
-			dst[i] = device.BF16ToF32(h)
-		}
-		return
+// halfKernels convert one 16-bit type.
+type halfKernels struct {
+	widen  func(dst []float32, src []uint16)
+	add    func(dst []float32, src []uint16) // widened, to what dst holds
+	narrow func(dst []uint16, src []float32)
+}
+
+func (set *kernelSet) half(t device.Type) *halfKernels {
+	if t == device.BF16 {
+		return &set.bf16
 	}
-	for i, h := range src.U16() {
-		dst[i] = device.F16ToF32(h)
+	return &set.f16
+}
+
+func portableHalves(widen func(uint16) float32, narrow func(float32) uint16) halfKernels {
+	return halfKernels{
+		widen: func(dst []float32, src []uint16) {
+			for i, h := range src {
+				dst[i] = widen(h)
+			}
+		},
+		add: func(dst []float32, src []uint16) {
+			for i, h := range src {
+				dst[i] += widen(h)
+			}
+		},
+		narrow: func(dst []uint16, src []float32) {
+			for i, v := range src {
+				dst[i] = narrow(v)
+			}
+		},
 	}
 }
 
-// narrow converts float32 to a 16-bit buffer.
-func narrow(dst device.Buf, src []float32) {
-	out := dst.U16()
-	if dst.Type == device.BF16 {
-		for i, v := range src {
-			out[i] = device.F32ToBF16(v)
-		}
-		return
-	}
-	for i, v := range src {
-		out[i] = device.F32ToF16(v)
-	}
-}
+// castChunk is how many elements go through float32 at a time where that is
+// neither source nor destination.
+const castChunk = 2048
 
 // cast converts between floating-point types of equal length.
-func cast(dst, src device.Buf) {
+func (t *elementsTask) cast(s *scratch, lo, hi int) {
+	dst, src := t.dst.Slice(lo, hi), t.a.Slice(lo, hi)
 	switch {
 	case dst.Type == src.Type:
 		copy(dst.Bytes(), src.Bytes())
@@ -43,34 +55,32 @@ func cast(dst, src device.Buf) {
 			dst.F64()[i] = float64(v)
 		}
 	case dst.Type == device.F32:
-		widen(dst.F32(), src)
+		t.set.half(src.Type).widen(dst.F32(), src.U16())
 	case src.Type == device.F32:
-		narrow(dst, src.F32())
-	case dst.Type == device.F64:
-		castThroughF32(dst.F64(), src)
+		t.set.half(dst.Type).narrow(dst.U16(), src.F32())
 	case src.Type == device.F64:
 		narrowF64(dst, src.F64())
 	default:
-		var wide [256]float32
-		for lo := 0; lo < dst.Len; lo += len(wide) {
-			n := min(len(wide), dst.Len-lo)
-			widen(wide[:n], src.Slice(lo, lo+n))
-			narrow(dst.Slice(lo, lo+n), wide[:n])
+		t.castThroughF32(s, dst, src)
+	}
+}
+
+func (t *elementsTask) castThroughF32(s *scratch, dst, src device.Buf) {
+	for lo := 0; lo < src.Len; lo += castChunk {
+		hi := min(lo+castChunk, src.Len)
+		wide := s.plane.floats(castChunk)[:hi-lo]
+		t.set.half(src.Type).widen(wide, src.U16()[lo:hi])
+		if dst.Type != device.F64 {
+			t.set.half(dst.Type).narrow(dst.U16()[lo:hi], wide)
+			continue
+		}
+		for i, v := range wide {
+			dst.F64()[lo+i] = float64(v)
 		}
 	}
 }
 
-func castThroughF32(dst []float64, src device.Buf) {
-	var wide [256]float32
-	for lo := 0; lo < src.Len; lo += len(wide) {
-		n := min(len(wide), src.Len-lo)
-		widen(wide[:n], src.Slice(lo, lo+n))
-		for i, v := range wide[:n] {
-			dst[lo+i] = float64(v)
-		}
-	}
-}
-
+// narrowF64 rounds once, which float32 in between would not.
 func narrowF64(dst device.Buf, src []float64) {
 	out := dst.U16()
 	for i, v := range src {

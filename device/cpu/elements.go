@@ -71,9 +71,9 @@ func (t *elementsTask) do(s *scratch, index int) {
 	case opCopy:
 		copy(t.dst.Slice(lo, hi).Bytes(), t.a.Slice(lo, hi).Bytes())
 	case opCast:
-		cast(t.dst.Slice(lo, hi), t.a.Slice(lo, hi))
+		t.cast(s, lo, hi)
 	case opReduce:
-		t.reducePart(lo, hi)
+		t.reducePart(s, lo, hi)
 	case opFold:
 		t.foldPart(s, lo, hi)
 	case opSGD, opAdam:

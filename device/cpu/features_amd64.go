@@ -4,6 +4,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/gradfusion/gradfusion/device"
 )
 
 // fastKernels returns the AVX2 set, or what it misses.
@@ -15,6 +17,8 @@ func fastKernels() (set *kernelSet, missing string) {
 		return nil, "AVX2"
 	case !cpu.X86.HasFMA:
 		return nil, "FMA"
+	case !cpu.X86.HasF16C:
+		return nil, "F16C"
 	}
 	return &kernelSet{
 		name:      "avx2",
@@ -25,6 +29,9 @@ func fastKernels() (set *kernelSet, missing string) {
 		mul: func(dst, a, b []float32) { binaryFast(mulAVX2, portableMul, dst, a, b) },
 		max: func(dst, a, b []float32) { binaryFast(maxAVX2, portableMax, dst, a, b) },
 		min: func(dst, a, b []float32) { binaryFast(minAVX2, portableMin, dst, a, b) },
+
+		f16:  halvesFast(widenF16AVX2, addF16AVX2, narrowF16AVX2, portableHalves(device.F16ToF32, device.F32ToF16)),
+		bf16: halvesFast(widenBF16AVX2, addBF16AVX2, narrowBF16AVX2, portableHalves(device.BF16ToF32, device.F32ToBF16)),
 
 		scale: func(dst, a []float32, s float32) {
 			n := whole(a)

@@ -1,6 +1,10 @@
 package cpu
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/device"
+)
 
 // kernelSet is what an instruction set has to supply. The vector entries work
 // on slices of equal length; those for channels take whole pixels of 16 floats.
@@ -11,6 +15,7 @@ type kernelSet struct {
 	transpose func(dst, src []float32, stride, n int)
 
 	add, mul, max, min  func(dst, a, b []float32)
+	f16, bf16           halfKernels
 	scale               func(dst, a []float32, s float32)
 	relu                func(y, x []float32)
 	reluBackward        func(dx, dy, y []float32)
@@ -52,6 +57,8 @@ func portableKernels() *kernelSet {
 		transpose: portableTranspose,
 
 		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,
+		f16:                 portableHalves(device.F16ToF32, device.F32ToF16),
+		bf16:                portableHalves(device.BF16ToF32, device.F32ToBF16),
 		scale:               portableScale,
 		relu:                portableReLU,
 		reluBackward:        portableReLUBackward,

@@ -35,10 +35,10 @@ func combine[T number](op device.ReduceOp, dst, src []T) {
 	}
 }
 
-func (t *elementsTask) reducePart(lo, hi int) {
+func (t *elementsTask) reducePart(s *scratch, lo, hi int) {
 	dst, src := t.dst.Slice(lo, hi), t.a.Slice(lo, hi)
 	if dst.Type == device.F16 || dst.Type == device.BF16 {
-		halves(t.set, t.reduce, dst, src)
+		t.reduceHalves(s, dst, src)
 		return
 	}
 	reduceWide(t.set, t.reduce, dst, src)
@@ -75,25 +75,21 @@ func reduceFloats(set *kernelSet, op device.ReduceOp, dst, src []float32) {
 	}
 }
 
-// halves reduces 16-bit types through float32, a few at a time.
-func halves(set *kernelSet, op device.ReduceOp, dst, src device.Buf) {
-	var x, y [256]float32
-	for lo := 0; lo < dst.Len; lo += len(x) {
-		n := min(len(x), dst.Len-lo)
-		d := dst.Slice(lo, lo+n)
-		widen(x[:n], d)
-		widen(y[:n], src.Slice(lo, lo+n))
-		switch op {
-		case device.Sum:
-			portableAdd(x[:n], x[:n], y[:n])
-		case device.Prod:
-			portableMul(x[:n], x[:n], y[:n])
-		case device.Max:
-			portableMax(x[:n], x[:n], y[:n])
-		case device.Min:
-			portableMin(x[:n], x[:n], y[:n])
+// reduceHalves reduces 16-bit types through float32, a chunk at a time.
+func (t *elementsTask) reduceHalves(s *scratch, dst, src device.Buf) {
+	half := t.set.half(dst.Type)
+	for lo := 0; lo < dst.Len; lo += foldChunk {
+		hi := min(lo+foldChunk, dst.Len)
+		wide := s.plane.floats(2 * foldChunk)
+		x, y := wide[:hi-lo], wide[foldChunk:][:hi-lo]
+		half.widen(x, dst.U16()[lo:hi])
+		if t.reduce == device.Sum {
+			half.add(x, src.U16()[lo:hi])
+		} else {
+			half.widen(y, src.U16()[lo:hi])
+			reduceFloats(t.set, t.reduce, x, y)
 		}
-		narrow(d, x[:n])
+		half.narrow(dst.U16()[lo:hi], x)
 	}
 }
 
@@ -102,8 +98,7 @@ func (t *elementsTask) foldPart(s *scratch, lo, hi int) {
 		end := min(lo+foldChunk, hi)
 		switch t.dst.Type {
 		case device.F16, device.BF16:
-			sum := s.plane.floats(2 * foldChunk)
-			t.foldHalves(sum[:end-lo], sum[foldChunk:][:end-lo], lo, end)
+			t.foldHalves(s.plane.floats(foldChunk)[:end-lo], lo, end)
 		case device.F32:
 			t.foldFloats(lo, end)
 		default:
@@ -128,11 +123,11 @@ func (t *elementsTask) foldFloats(lo, hi int) {
 	}
 }
 
-func (t *elementsTask) foldHalves(sum, part []float32, lo, hi int) {
-	widen(sum, t.parts[0].Slice(lo, hi))
+func (t *elementsTask) foldHalves(sum []float32, lo, hi int) {
+	half := t.set.half(t.dst.Type)
+	half.widen(sum, t.parts[0].U16()[lo:hi])
 	for _, p := range t.parts[1:] {
-		widen(part, p.Slice(lo, hi))
-		t.set.add(sum, sum, part)
+		half.add(sum, p.U16()[lo:hi])
 	}
-	narrow(t.dst.Slice(lo, hi), sum)
+	half.narrow(t.dst.U16()[lo:hi], sum)
 }

@@ -52,6 +52,36 @@ func reluBackwardAVX2(dx *float32, dy *float32, y *float32, n int)
 //go:noescape
 func reluBackwardAddAVX2(dx *float32, dy *float32, y *float32, n int)
 
+// widenF16AVX2 converts n elements of F16, a multiple of 8.
+//
+//go:noescape
+func widenF16AVX2(dst *float32, src *uint16, n int)
+
+// widenBF16AVX2 converts n elements of BF16, a multiple of 8.
+//
+//go:noescape
+func widenBF16AVX2(dst *float32, src *uint16, n int)
+
+// addF16AVX2 adds n elements of F16 to dst, a multiple of 8.
+//
+//go:noescape
+func addF16AVX2(dst *float32, src *uint16, n int)
+
+// addBF16AVX2 adds n elements of BF16 to dst, a multiple of 8.
+//
+//go:noescape
+func addBF16AVX2(dst *float32, src *uint16, n int)
+
+// narrowF16AVX2 rounds n elements to F16, a multiple of 8.
+//
+//go:noescape
+func narrowF16AVX2(dst *uint16, src *float32, n int)
+
+// narrowBF16AVX2 rounds n elements to BF16, a multiple of 8.
+//
+//go:noescape
+func narrowBF16AVX2(dst *uint16, src *float32, n int)
+
 // sgdAVX2 makes a step of n elements, a multiple of 8; numbers is a cpu.sgdNumbers.
 //
 //go:noescape

@@ -17,7 +17,7 @@ type experiment struct {
 func experiments() []experiment {
 	var all []experiment
 	for _, part := range [][]experiment{
-		elementExperiments(), reduceExperiments(), updateExperiments(), matrixExperiments(), convExperiments(),
+		elementExperiments(), reduceExperiments(), halfExperiments(), updateExperiments(), matrixExperiments(), convExperiments(),
 		normExperiments(), poolExperiments(), layoutExperiments(), lossExperiments(),
 	} {
 		all = append(all, part...)

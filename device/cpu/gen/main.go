@@ -21,6 +21,7 @@ func main() {
 	relu()
 	reluBackward("reluBackwardAVX2", false)
 	reluBackward("reluBackwardAddAVX2", true)
+	halves()
 	sgd()
 	sgdMomentum("sgdMomentumAVX2", false)
 	sgdMomentum("sgdNesterovAVX2", true)
