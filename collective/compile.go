@@ -142,11 +142,7 @@ func (g *Group) placeReduceScatter(a *assembly, c *Call, chunks int, rounds []pl
 	place := within(scratchMemory, bounds)
 	out := region{outMemory, 0, own.size()}
 	first := g.rank * k
-	relays, straddles := g.relays(rounds, first, first+k)
-	if relays {
-		a.scratch = c.In.Len
-	}
-	if straddles {
+	if _, straddles := g.relays(rounds, first, first+k); straddles {
 		own.mem = scratchMemory
 		a.after = append(a.after, [2]region{out, own})
 		out = own
@@ -219,7 +215,6 @@ func (g *Group) placeOwnPart(a *assembly, c *Call, k int, rounds []plan.Round) (
 	}
 	first := g.rank * k
 	if relays, _ := g.relays(rounds, first, first+k); relays {
-		a.scratch = parts[len(g.ranks)]
 		part, own := region{mem, 0, length}, region{scratchMemory, parts[g.rank], parts[g.rank+1]}
 		if c.Kind == plan.Gather {
 			a.copy(own, part)
@@ -239,7 +234,6 @@ func (g *Group) placeAllToAll(a *assembly, c *Call, chunks int, rounds []plan.Ro
 	send, receive, into := inMemory, outMemory, c.Out
 	if c.Out.Len == 0 && c.In.Len > 0 && (c.OutBounds == nil || c.OutBounds[n] > 0) {
 		send, receive, into = scratchMemory, inMemory, c.In
-		a.scratch = c.In.Len
 		a.copy(region{scratchMemory, 0, c.In.Len}, region{inMemory, 0, c.In.Len})
 	}
 	cut := func(bounds []int, b device.Buf) ([]int, error) {
@@ -263,7 +257,6 @@ func (g *Group) placeAllToAll(a *assembly, c *Call, chunks int, rounds []plan.Ro
 		return nil, fmt.Errorf("a part of %d elements for the rank itself, and %d to receive", from, to)
 	}
 	beyond, part := a.scratch, sent[1]
-	a.scratch += (chunks - 2*n) * part
 	mixed := false
 	g.runs(rounds, func(chunk, k int) {
 		mixed = mixed || chunk < n && chunk+k > n || chunk < 2*n && chunk+k > 2*n

@@ -9,6 +9,24 @@ func (g *Group) UsePlan(c Call, p plan.Plan) error {
 	return err
 }
 
+// Memory returns how many elements of scratch memory a call needs and how many
+// elements it copies beside the plan's moves.
+func (g *Group) Memory(c Call) (scratch, copied int, err error) {
+	prog, err := g.compile(&c)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, a := range prog.actions {
+		if a.kind == copyAction {
+			copied += a.at.size()
+		}
+	}
+	for _, pair := range prog.after {
+		copied += pair[0].size()
+	}
+	return prog.scratch, copied, nil
+}
+
 // Internals under test.
 var (
 	Widen  = widen

@@ -63,7 +63,6 @@ func (g *Group) compileFold(c *Call) (*program, error) {
 	if c.Kind == plan.ReduceScatter && c.Out.Len != 0 {
 		f.offset = bounds[g.rank]
 	}
-	f.scratch = 2 * (n + 1) * f.most
 	f.exchange(0)
 	for p := range f.pieces {
 		if p+1 < f.pieces {

@@ -127,6 +127,9 @@ func (a *assembly) act(act action) {
 	a.actions = append(a.actions, act)
 	a.written = append(a.written, act.span)
 	a.acts += int64(act.at.size())
+	if act.at.mem == scratchMemory {
+		a.scratch = max(a.scratch, act.at.hi)
+	}
 	if act.kind == receiveAction {
 		a.received += int64(act.at.size() * a.header.typ.Size())
 	}

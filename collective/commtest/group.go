@@ -1,7 +1,6 @@
 package commtest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -24,7 +23,7 @@ func Groups(t *testing.T, connect Connect) {
 		{"several hosts", testSeveralHosts},
 		{"segments", testSegments},
 		{"parts of any size", testBounds},
-		{"random floats", testRandomFloats},
+		{"simulation", testSimulation},
 		{"queue", testQueue},
 		{"sub-groups", testSubGroups},
 		{"exchange", testExchange},
@@ -169,48 +168,5 @@ func testBounds(t *testing.T, connect Connect) {
 			}
 			return nil
 		})
-	}
-}
-
-// testRandomFloats compares with the plan's simulation to the bit, on all ranks.
-func testRandomFloats(t *testing.T, connect Connect) {
-	add := func(dst, src []float32) {
-		for i := range dst {
-			dst[i] += src[i]
-		}
-	}
-	for _, n := range []int{2, 3, 5} {
-		for _, a := range plan.Algorithms() {
-			if !a.Does(plan.AllReduce) {
-				continue
-			}
-			const length = 70_001
-			vectors := make([][]float32, n)
-			for r := range vectors {
-				vectors[r] = make([]float32, length)
-				rng := rand.New(rand.NewPCG(uint64(r), uint64(n)))
-				for i := range vectors[r] {
-					vectors[r][i] = float32(rng.NormFloat64())
-				}
-			}
-			groups(t, connect, n, collective.GroupConfig{Algorithm: a.Name}, func(ctx context.Context, g *collective.Group) error {
-				want := make([][]float32, n)
-				for r := range want {
-					want[r] = slices.Clone(vectors[r])
-				}
-				w := plan.World{Ranks: n, Hosts: g.Hosts()}
-				if err := plan.Simulate(a.Plan(plan.AllReduce, w, 0), want, nil, add); err != nil {
-					return err
-				}
-				got := device.FromF32(slices.Clone(vectors[g.Rank()]))
-				if err := collective.AllReduce(ctx, g, collective.Sum, got); err != nil {
-					return err
-				}
-				if !bytes.Equal(got.Bytes(), device.FromF32(want[0]).Bytes()) {
-					return fmt.Errorf("%s differs from its simulation", a.Name)
-				}
-				return nil
-			})
-		}
 	}
 }
