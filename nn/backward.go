@@ -96,7 +96,7 @@ func (t *Tape) reverse(f func(op int)) {
 // span records what a block took since start and returns the present time.
 func (t *Tape) span(kind observe.Kind, block string, start int64) int64 {
 	now := t.Events.Now()
-	t.Events.Record(observe.Span{Kind: kind, Lane: "compute", Name: block, Start: start, End: now, Step: t.Pass.Step, Micro: t.Pass.Micro})
+	t.Events.Record(observe.Span{Kind: kind, Lane: "compute", Name: block, Start: start, End: now, Step: t.Pass.Step + 1, Micro: t.Pass.Micro})
 	return now
 }
 

@@ -19,7 +19,7 @@ type Op interface {
 type Pass struct {
 	Training bool
 	Seed     uint64
-	Step     int
+	Step     int // steps completed before this one; spans count steps from 1
 	Micro    int // global index of the micro-batch in its step: the leaf
 }
 

@@ -37,9 +37,9 @@ type Span struct {
 	Lane       string // "compute", or a communicator's name
 	Name       string // block, call or bucket; a constant or long-lived string
 	Start, End int64  // nanoseconds since the Unix epoch
-	Step       int
-	Micro      int   // micro-batch, or bucket index
-	Bytes      int64 // sent by this rank, where it applies
+	Step       int    // 1 for the first; 0 where the recording library knows of no steps
+	Micro      int    // micro-batch, or bucket index
+	Bytes      int64  // sent by this rank, where it applies
 	BytesIn    int64
 }
 

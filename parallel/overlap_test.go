@@ -88,6 +88,23 @@ func TestOverlapIsMeasured(t *testing.T) {
 	}
 }
 
+// TestSpansOfAStepShareItsNumber holds for every span of package nn and of this
+// one; the calls of a Comm know of no steps.
+func TestSpansOfAStepShareItsNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kinds := map[observe.Kind]bool{}
+		for _, s := range scriptedStep(t, false) {
+			if s.Lane == "compute" {
+				kinds[s.Kind] = true
+				require.Equal(t, 2, s.Step, "%s %s", s.Kind, s.Name) // scriptedStep returns the second one
+			}
+		}
+		for _, k := range []observe.Kind{observe.Data, observe.Forward, observe.Backward, observe.Exposed, observe.Optimizer} {
+			require.True(t, kinds[k], "no span of kind %s", k)
+		}
+	})
+}
+
 // underBackward reports whether a bucket's call runs while an earlier layer's
 // backward pass does.
 func underBackward(spans, backward []observe.Span) bool {
