@@ -1,6 +1,8 @@
 // Package observe records what a rank does, at almost no cost: spans of
 // computation, of collective calls, of waiting and of data loading, in a ring
-// of fixed size that one atomic addition reserves a place in. Libraries below
-// take a *Recorder and record; nil records nothing. What becomes of the events
-// is the business of the sub-packages (trace, metrics) and of the trainer.
+// of fixed size. Libraries below take a *Recorder and record; nil records
+// nothing. Whoever runs the steps drains it after each.
+//
+// The package leaves out what becomes of the spans, which is the business of
+// its sub-packages (metrics, trace, tensorboard) and of the trainer.
 package observe

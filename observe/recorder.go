@@ -1,7 +1,7 @@
 package observe
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -47,11 +47,12 @@ type Span struct {
 func (s Span) Duration() time.Duration { return time.Duration(s.End - s.Start) }
 
 // Recorder keeps the newest spans. A nil *Recorder accepts and drops
-// everything. Record is safe for concurrent use; Drain is called by one
-// goroutine while nothing records the spans it reads (between steps).
+// everything. Its methods are safe for concurrent use: a monitor may report a
+// stall while a trainer drains.
 type Recorder struct {
+	mu    sync.Mutex
 	spans []Span
-	next  atomic.Uint64
+	next  uint64
 	read  uint64
 }
 
@@ -66,28 +67,32 @@ func (r *Recorder) Now() int64 {
 	return time.Now().UnixNano()
 }
 
-// Record keeps s.
+// Record keeps s. It allocates nothing.
 func (r *Recorder) Record(s Span) {
 	if r == nil {
 		return
 	}
-	i := r.next.Add(1) - 1
-	r.spans[i%uint64(len(r.spans))] = s
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spans[r.next%uint64(len(r.spans))] = s
+	r.next++
 }
 
 // Drain calls f for every span since the last Drain, oldest first, and returns
-// how many had been overwritten before they could be read.
+// how many had been overwritten before they could be read. f must not call the
+// Recorder.
 func (r *Recorder) Drain(f func(Span)) (lost int) {
 	if r == nil {
 		return 0
 	}
-	end := r.next.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	n := uint64(len(r.spans))
-	if end-r.read > n {
-		lost = int(end - r.read - n)
-		r.read = end - n
+	if r.next-r.read > n {
+		lost = int(r.next - r.read - n)
+		r.read = r.next - n
 	}
-	for ; r.read < end; r.read++ {
+	for ; r.read < r.next; r.read++ {
 		f(r.spans[r.read%n])
 	}
 	return lost
