@@ -23,7 +23,7 @@
 // A message is a Send, or a call of a Direct, which needs no messages. Delays
 // and reordering never change a result. What drop and freeze lead to is a
 // time-out, and corrupt an error where the header is hit or the transport checks
-// sums; a transport that has DamageNext(to int) is asked to damage the message
+// sums; a transport that has DamageNext(to int) bool is asked to damage the message
 // below its checksum.
 //
 // The wrapper has all of the transport's methods, with its fast paths. Peers of

@@ -36,8 +36,8 @@ type Transport struct {
 var _ collective.Transport = (*Transport)(nil)
 
 // damager is a transport that can change a bit of the next message to a rank
-// below its own checksum.
-type damager interface{ DamageNext(to int) }
+// below its own checksum; false when it has none.
+type damager interface{ DamageNext(to int) bool }
 
 // Wrap returns t with the faults of its rank, or t itself when it has none.
 // Closing the result closes t.
@@ -171,9 +171,7 @@ func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []by
 		return nil
 	}
 	if e.corrupt && len(b) > 0 {
-		if d, ok := t.Transport.(damager); ok {
-			d.DamageNext(to)
-		} else {
+		if d, ok := t.Transport.(damager); !ok || !d.DamageNext(to) {
 			b = slices.Clone(b)
 			bit := int(e.bit * float64(8*len(b)))
 			b[bit/8] ^= 1 << (bit % 8)

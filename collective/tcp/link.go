@@ -26,6 +26,7 @@ type link struct {
 	transport *Transport
 	peer      int
 	sockets   []*socket // none for the own rank; the first carries all but Data
+	damage    atomic.Bool
 
 	mu          sync.Mutex
 	err         error // what every call gets now: failure or Close

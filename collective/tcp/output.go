@@ -206,4 +206,7 @@ func (s *socket) stamp(head []byte, payload ...[]byte) {
 	count := s.out.handled.Load()
 	s.out.told.Store(count)
 	stamp(head[:headerLen], count, s.link.transport.table, payload...)
+	if s.link.damage.Load() && s.link.damage.CompareAndSwap(true, false) {
+		head[headerLen-1] ^= 1
+	}
 }
