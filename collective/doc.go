@@ -12,7 +12,7 @@
 // # What the caller must do
 //
 // Start the same calls in the same order on all ranks of a Comm; other Comms
-// (see Sub) have an order of their own. Leave a call's buffers alone until its
+// (see Sub and Split) have an order of their own. Leave a call's buffers alone until its
 // Work has ended. Wait for every Work, or at least for the last. Close the
 // Group, then the transport, when all ranks are done: a Barrier before it makes
 // sure.

@@ -23,37 +23,6 @@ const (
 	paceSize = 256 << 10
 )
 
-// pace keeps a sender behind the actions, or a receiver behind the transfers,
-// that its values depend on, and tells the other side how far it has come.
-type pace struct {
-	other, own *gate // nil: nothing to wait for
-	needs      []need
-	passed     int // elements that need not wait any more
-}
-
-// start is for the next values.
-func (p *pace) start(needs []need) { p.needs, p.passed = needs, 0 }
-
-// ready waits until elements lo to hi may be touched. It may wait for as many as
-// ahead, of total, at once.
-func (p *pace) ready(ctx context.Context, lo, hi, ahead, total int) error {
-	if p.other == nil || hi <= p.passed || len(p.needs) == 0 {
-		return nil
-	}
-	hi = max(hi, min(lo+ahead, total))
-	if !p.other.await(required(p.needs, lo, hi), ctx.Done()) {
-		return context.Cause(ctx)
-	}
-	p.passed = hi
-	return nil
-}
-
-func (p *pace) done(n int) {
-	if p.own != nil {
-		p.own.advance(n)
-	}
-}
-
 // sender sends values with headers from one goroutine.
 type sender struct {
 	group  *Group
@@ -301,19 +270,4 @@ func (r *receiver) explain(err error) error {
 		return err
 	}
 	return r.want.mismatch(r.group.rank, r.peer, theirs, length.Want-headerSize, length.Got-headerSize)
-}
-
-// grown returns b with n bytes, whose content is undefined.
-func grown(b []byte, n int) []byte {
-	if cap(b) >= n {
-		return b[:n]
-	}
-	return aligned(n)
-}
-
-// aligned returns n zeroed bytes that start at a multiple of device.Align.
-func aligned(n int) []byte {
-	b := make([]byte, n+device.Align)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % device.Align
-	return b[skip : int(skip)+n : int(skip)+n]
 }

@@ -7,3 +7,5 @@ import (
 )
 
 func BenchmarkAllReduce(b *testing.B) { commtest.Benchmark(b, connect) }
+
+func BenchmarkWaiting(b *testing.B) { commtest.BenchmarkWaiting(b, connect) }
