@@ -177,6 +177,8 @@ func (m *Monitor) lead() {
 		views[rank] = view{beat: s.beat, age: now.Sub(s.at), silent: s.silent}
 		if s.silent != "" {
 			held[rank] = s.silent
+		} else if late := views[rank].age; late > 2*m.every() { // its calls may have ended
+			views[rank].silent = "has not been heard of for " + rounded(late)
 		}
 	}
 	if m.Stall > 0 {
