@@ -28,6 +28,7 @@ type figures struct {
 	lines  *metrics.Writer     // rank 0 with a run directory
 	board  *tensorboard.Writer // likewise, when observe.tensorboard is set
 	spans  []observe.Span      // kept for the trace
+	lost   int                 // that the recorder could not keep
 	trace  bool
 
 	start     int64
@@ -56,7 +57,7 @@ func newFigures(s *session) (*figures, error) {
 
 // begin starts a step; what was recorded since the last one belongs to no step.
 func (f *figures) begin() {
-	f.events.Drain(f.keep)
+	f.lost += f.events.Drain(f.keep)
 	f.start = f.events.Now()
 }
 
@@ -69,7 +70,11 @@ func (f *figures) keep(span observe.Span) {
 // end closes a step, writes its line and tells whoever listens.
 func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate float64) error {
 	f.events.Record(observe.Span{Kind: observe.Step, Lane: "steps", Name: "step", Start: f.start, End: f.events.Now(), Step: step})
-	f.events.Drain(f.take)
+	f.lost += f.events.Drain(func(span observe.Span) {
+		span.Step = step // calls do not know theirs
+		f.times.Add(span)
+		f.keep(span)
+	})
 	t := f.times.EndStep()
 	took := time.Duration(t.Step * float64(time.Millisecond))
 	if f.lossFirst == nil {
@@ -124,11 +129,6 @@ func (f *figures) scalars(step int, values ...scalar) error {
 		}
 	}
 	return nil
-}
-
-func (f *figures) take(span observe.Span) {
-	f.times.Add(span)
-	f.keep(span)
 }
 
 func (f *figures) firstGradients(g []parallel.Named) {

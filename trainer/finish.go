@@ -40,7 +40,7 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 // writeTrace gathers the spans of all ranks on rank 0, which writes trace.json.
 func (s *session) writeTrace(ctx context.Context) error {
 	s.figures.begin() // what is still in the recorder
-	own := trace.Encode(nil, trace.RankSpans{Rank: s.comm.Rank(), Spans: s.figures.spans})
+	own := trace.Encode(nil, trace.RankSpans{Rank: s.comm.Rank(), Lost: s.figures.lost, Spans: s.figures.spans})
 	all, err := gatherBytes(ctx, s.comm, own)
 	if err != nil || s.comm.Rank() != 0 || s.job.RunDir == "" {
 		return err
