@@ -62,6 +62,7 @@ func (e *executor) run(w *Work) error {
 	}
 	start := time.Now().UnixNano()
 	e.latest.Store(start)
+	e.group.began.Store(start)
 	if err := e.group.stillOpen(w.sequence); err != nil {
 		return err
 	}

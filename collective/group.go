@@ -73,6 +73,7 @@ type Group struct {
 	currentLocal atomic.Uint64 // the running call's sequence number, or 0
 	current      atomic.Pointer[Work]
 	ended        atomic.Uint64  // the newest call that has succeeded
+	began        atomic.Int64   // when the newest call began to run
 	suspects     map[int]string // what holds peers up
 	recent       [32]header     // of the newest calls
 	executor     executor

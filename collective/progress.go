@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Monitor learns of a Group's life, to look at it from outside; package monitor
@@ -17,6 +18,7 @@ type Monitor interface {
 // Progress is how far a Group's rank has come in its calls.
 type Progress struct {
 	Ended   uint64    // the newest call that has succeeded here, 0: none
+	Began   time.Time // when the newest call began to run; zero: none has
 	Pending []Pending // what runs or waits now: at most one call, and parts of Exchanges
 }
 
@@ -32,6 +34,9 @@ type Pending struct {
 // Progress looks at the Group from any goroutine, also while calls run.
 func (g *Group) Progress() Progress {
 	p := Progress{Ended: g.ended.Load()}
+	if began := g.began.Load(); began != 0 {
+		p.Began = time.Unix(0, began)
+	}
 	if w := g.current.Load(); w != nil {
 		if c, ok := w.unfinished(); ok {
 			peer := g.executor.guard.waitsFor(w.sequence)

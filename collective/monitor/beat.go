@@ -19,7 +19,7 @@ type groupBeat struct {
 	ID    uint64
 	Name  string
 	Ended uint64        // the newest call that has ended
-	Idle  time.Duration // since it was first seen to have
+	Idle  time.Duration // since then, to a beat
 	Calls []callBeat    `json:",omitempty"`
 	Ranks []int         `json:",omitempty"` // of the group, when a call is due for a report
 }
@@ -43,10 +43,12 @@ func (b *beat) encode() []byte {
 	return out
 }
 
-// track remembers since when things are as they are: a Group keeps no clock.
+// track remembers since when things are as they are, as far as a Group does not:
+// when a call ended, when a part of an Exchange began.
 type track struct {
 	ended uint64
 	since time.Time
+	last  time.Time // of the last look
 	calls map[callID]time.Time
 }
 
@@ -61,8 +63,15 @@ type callID struct {
 func (t *track) sample(g *collective.Group, now time.Time, due time.Duration) groupBeat {
 	p := g.Progress()
 	if t.since.IsZero() || p.Ended != t.ended {
-		t.ended, t.since = p.Ended, now
+		t.ended, t.since = p.Ended, t.last // or later, but not before it began
+		if p.Began.After(t.since) {
+			t.since = p.Began
+		}
+		if t.since.IsZero() {
+			t.since = now
+		}
 	}
+	t.last = now
 	out := groupBeat{ID: g.ID(), Name: g.Name(), Ended: p.Ended, Idle: now.Sub(t.since)}
 	calls := map[callID]time.Time{}
 	for _, c := range p.Pending {
@@ -71,8 +80,12 @@ func (t *track) sample(g *collective.Group, now time.Time, due time.Duration) gr
 			id = callID{true, c.Peer, c.Call, c.Sequence}
 		}
 		since, known := t.calls[id]
-		if !known {
+		switch {
+		case known:
+		case c.Exchange || p.Began.IsZero():
 			since = now
+		default:
+			since = p.Began
 		}
 		calls[id] = since
 		b := callBeat{Sequence: c.Sequence, Text: c.Call, Label: shortened(c.Label), Exchange: c.Exchange, Peer: -1, For: now.Sub(since)}

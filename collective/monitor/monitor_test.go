@@ -40,7 +40,7 @@ func TestMissingRank(t *testing.T) {
 			for i, r := range j.ranks {
 				reports := r.of(Stalled)
 				require.NotEmpty(t, reports, "rank %d", i)
-				require.Regexp(t, `^call 2 of group world \(all-reduce sum of 10 f32 of bucket 1: conv1.weight\) has not ended after [4-6](\.\d)?s\n`+
+				require.Regexp(t, `^call 2 of group world \(all-reduce sum of 10 f32 of bucket 1: conv1.weight\) has not ended after [56](\.\d)?s\n`+
 					`    ranks 0 and 2 wait in it\n`+
 					`    rank 1 has not started it; its last call, 1, ended [4-6](\.\d)?s ago; its goroutines:\n`, reports[0])
 				if late {
@@ -105,7 +105,7 @@ func TestExchangeStalls(t *testing.T) {
 			defer close(j.released)
 			return collective.Recv(context.Background(), r.group, 0, device.FromF32(make([]float32, 7)))
 		})
-		require.Regexp(t, `^message 1 of group world \(receive of 7 f32\) has not ended after [4-6](\.\d)?s\n    rank 1 waits in it\n    rank 0 has not done its part; it has ended no call of this group yet`,
+		require.Regexp(t, `^message 1 of group world \(receive of 7 f32\) has not ended after [56](\.\d)?s\n    rank 1 waits in it\n    rank 0 has not done its part; it has ended no call of this group yet`,
 			j.ranks[0].of(Stalled)[0])
 		j.close()
 	})
