@@ -1,12 +1,17 @@
 package trainer
 
-import "github.com/gradfusion/gradfusion/nn"
+import (
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+)
 
 // fitsMemory refuses a network or micro-batches that this host cannot hold,
-// before the system ends the process over it. It counts the least that training
-// takes for all ranks of this host: weights and gradients, and the pixels of the
-// micro-batch at hand and of the next, in float32.
-func (s *session) fitsMemory() error {
+// before the runtime or the system ends the process over it; have is the host's
+// memory in bytes, 0 where it is not known. It counts the least that training
+// takes for all ranks of this host, in float32: weights and gradients, the
+// pixels of the micro-batches that are loaded, and activations, in bytes a
+// sample, 0 before they are known.
+func (s *session) fitsMemory(have, activations float64) error {
 	const gib, float = 1 << 30, 4
 	parameters := 0.0 // the product of two widths may be beyond an int
 	for _, p := range nn.Params(s.model.Blocks) {
@@ -16,15 +21,35 @@ func (s *session) fitsMemory() error {
 		}
 		parameters += size
 	}
-	ranks, have := float64(localRanks(s.comm)), float64(memory())
-	weights, pixels := 2*float*parameters*ranks, 2*float*float64(s.micro)*float64(s.data.Train.SampleSize())*ranks
+	ranks, loaded := float64(localRanks(s.comm)), float64(max(s.cfg.Data.Workers, 1)+2) // as data.LoaderConfig has it
+	weights := 2 * float * parameters * ranks
+	samples := (loaded*float*float64(s.data.Train.SampleSize()) + activations) * float64(s.micro) * ranks
 	switch {
-	case have == 0 || weights+pixels <= have:
+	case have == 0 || weights+samples <= have:
 		return nil
-	case weights > pixels:
+	case weights > samples:
 		return s.cfg.Errorf("model.name", "%s as configured has %.3g parameters; weights and gradients of the ranks on this host take %.0f GiB, and it has %.0f",
 			s.model.Name, parameters, weights/gib, have/gib)
 	}
 	return s.cfg.Errorf("train.micro_batch", "micro-batches of %d samples take at least %.0f GiB for the ranks on this host, and it has %.0f; a smaller train.micro_batch accumulates gradients instead",
-		s.micro, pixels/gib, have/gib)
+		s.micro, samples/gib, have/gib)
+}
+
+// activations returns how many bytes a forward pass keeps of each sample: what
+// a second sample adds to a first one. The passes are those of an evaluation,
+// which leave the model as it is, but forget nothing. The parameters must have
+// memory.
+func (s *session) activations() (bytes float64, err error) {
+	defer nn.Catch(&err)
+	set, peak := s.data.Train, [3]int{}
+	for n := 1; n <= 2; n++ {
+		t := nn.NewTape(s.device)
+		t.Begin(nn.Pass{})
+		x := t.List(t.Input(device.FromF32(make([]float32, n*set.SampleSize())), nn.Plain(n, set.Channels, set.Height, set.Width), false))
+		for _, b := range s.model.Blocks {
+			x = b.Forward(t, x)
+		}
+		peak[n] = t.Arena().Peak()
+	}
+	return float64(peak[2] - peak[1]), nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/data"
-	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/observe/metrics"
@@ -75,10 +74,10 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 	if s.owned {
 		defer s.device.Close()
 	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
 	stopped, err := s.train(ctx)
 	if err != nil {
 		return nil, err
@@ -90,14 +89,13 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 	return summary, err
 }
 
-// prepare builds what a step needs.
-func (s *session) prepare(ctx context.Context) (err error) {
+// cut decides on micro-batches, steps and learning rates.
+func (s *session) cut() (err error) {
 	c := s.cfg
 	if s.micro, err = config.Batches(c, s.comm.Size()); err != nil {
 		return err
 	}
-	train := s.data.Train
-	if s.sampler, err = data.NewSampler(train.Len(), c.Data.Batch, c.Train.Seed); err != nil {
+	if s.sampler, err = data.NewSampler(s.data.Train.Len(), c.Data.Batch, c.Train.Seed); err != nil {
 		return err
 	}
 	s.total = c.Train.Steps
@@ -107,14 +105,36 @@ func (s *session) prepare(ctx context.Context) (err error) {
 	if s.rates, err = optim.NewSchedule(c.Optim.Rates(s.total)); err != nil {
 		return fmt.Errorf("optim.schedule.name: %w", err)
 	}
-	if err := s.compareRanks(ctx); err != nil {
+	return nil
+}
+
+// materialize gives the parameters memory, if the host has enough for them and
+// for what a step takes besides.
+func (s *session) materialize() error {
+	have := float64(memory())
+	if err := s.fitsMemory(have, 0); err != nil {
 		return err
 	}
-	if err := s.fitsMemory(); err != nil {
+	if err := nn.Materialize(s.device, s.model.Blocks, s.cfg.Train.Seed); err != nil || have == 0 {
 		return err
 	}
-	if err := nn.Materialize(s.device, s.model.Blocks, c.Train.Seed); err != nil {
+	activations, err := s.activations()
+	if err != nil {
 		return err
+	}
+	return s.fitsMemory(have, activations)
+}
+
+// prepare builds what a step needs.
+func (s *session) prepare(ctx context.Context) error {
+	for _, do := range []func() error{
+		s.cut,
+		func() error { return s.compareRanks(ctx) },
+		s.materialize,
+	} {
+		if err := do(); err != nil {
+			return err
+		}
 	}
 	opt, err := s.optimizer()
 	if err != nil {
@@ -132,58 +152,16 @@ func (s *session) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.resume(ctx, resumed); err != nil {
-		return errors.Join(err, s.fusion.Close())
+		return err
 	}
 	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
 		Fusion: s.fusion, Device: s.device, Blocks: s.model.Blocks, Loss: s.loss,
-		Feed: s.feed, Seed: c.Train.Seed, Events: s.job.Events,
+		Feed: s.feed, Seed: s.cfg.Train.Seed, Events: s.job.Events,
 	})
 	if s.figures, err = newFigures(s); err != nil {
-		return errors.Join(err, s.fusion.Close())
+		return err
 	}
 	return s.openLoader()
-}
-
-func (s *session) openLoader() error {
-	augment, err := data.ParseAugment(s.cfg.Data.Augment)
-	if err != nil {
-		return err
-	}
-	batcher, err := data.NewBatcher(s.data.Train, s.data.Normalization, augment, s.cfg.Train.Seed)
-	if err != nil {
-		return err
-	}
-	steps := s.sampler.Parts(s.fusion.Completed(), s.total, s.micro, s.comm.Size(), s.comm.Rank())
-	s.loader, err = data.NewLoader(batcher, steps, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
-	return err
-}
-
-// feed hands the executor the next micro-batch of this rank, which is the one
-// that the loader has prepared.
-func (s *session) feed(ctx context.Context, m parallel.Micro) (parallel.Batch, error) {
-	b, err := s.loader.Next(ctx)
-	if err != nil {
-		return parallel.Batch{}, err
-	}
-	if b.Micro != m.Index {
-		return parallel.Batch{}, fmt.Errorf("micro-batch %d was loaded where %d is due", b.Micro, m.Index)
-	}
-	s.batch = b
-	return s.deviceBatch(b, s.done), nil
-}
-
-func (s *session) done() { s.loader.Release(s.batch) }
-
-// deviceBatch wraps samples in host memory: images for networks that begin with
-// a convolution, rows for the others.
-func (s *session) deviceBatch(b *data.Batch, done func()) parallel.Batch {
-	set := s.data.Train
-	return parallel.Batch{
-		Input:  device.FromF32(b.X),
-		Shape:  nn.Plain(len(b.Y), set.Channels, set.Height, set.Width),
-		Target: device.FromI32(b.Y),
-		Done:   done,
-	}
 }
 
 // train runs the steps that are left and reports whether it was stopped.
@@ -261,7 +239,20 @@ func (s *session) emit(e Event) {
 	s.job.On(e)
 }
 
+// close ends what prepare has begun, as far as it came.
 func (s *session) close() error {
-	s.saver.settle()
-	return errors.Join(s.loader.Close(), s.fusion.Close(), s.figures.close())
+	var errs []error
+	if s.saver != nil {
+		s.saver.settle()
+	}
+	if s.loader != nil {
+		errs = append(errs, s.loader.Close())
+	}
+	if s.fusion != nil {
+		errs = append(errs, s.fusion.Close())
+	}
+	if s.figures != nil {
+		errs = append(errs, s.figures.close())
+	}
+	return errors.Join(errs...)
 }
