@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -14,7 +15,7 @@ import (
 // listen opens the own port.
 func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	host := c.ListenAddr
-	port := "0"
+	port := ""
 	if h, p, err := net.SplitHostPort(c.ListenAddr); err == nil {
 		host, port = h, p
 	}
@@ -22,13 +23,19 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	case host != "":
 		host = strings.Trim(host, "[]")
 	case c.Interface != "":
-		ip, err := interfaceAddress(c.Interface)
+		ip, err := chooseInterface(c.Interface)
 		if err != nil {
 			return nil, fmt.Errorf("tcp: rank %d: %w", c.Rank, err)
 		}
 		host = ip.String()
 	default:
 		host = "127.0.0.1"
+	}
+	if port == "" && c.Ports != (PortRange{}) {
+		return c.listenWithin(ctx, host)
+	}
+	if port == "" {
+		port = "0"
 	}
 	address := net.JoinHostPort(host, port)
 	var lc net.ListenConfig
@@ -40,6 +47,25 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("tcp: rank %d: listen on %s: %w", c.Rank, address, err)
 	}
 	return listener, nil
+}
+
+// listenWithin takes the first free port of the range, each rank from a place of
+// its own so that ranks of one host do not all try the same.
+func (c Config) listenWithin(ctx context.Context, host string) (net.Listener, error) {
+	var lc net.ListenConfig
+	n := c.Ports.Last - c.Ports.First + 1
+	for i := range n {
+		port := c.Ports.First + (c.Rank+i)%n
+		listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err == nil {
+			return listener, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("tcp: rank %d: listen on port %d of %s: %w", c.Rank, port, host, err)
+		}
+	}
+	return nil, fmt.Errorf("tcp: rank %d: all of the ports %v of %s are taken; each rank of a host needs one of its own: %w",
+		c.Rank, c.Ports, host, syscall.EADDRINUSE)
 }
 
 // advertise is the address that peers are told.
@@ -62,60 +88,31 @@ func advertise(listener net.Listener) (string, error) {
 	return netip.AddrPortFrom(ip, uint16(bound.Port)).String(), nil
 }
 
-func interfaceAddress(name string) (netip.Addr, error) {
-	device, err := net.InterfaceByName(name)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("network interface %s: %w (this host has %s)", name, err, interfaceNames())
+// reach orders addresses: a routable IPv4 address is best, then a routable IPv6
+// one, then loopback, then what only the own link knows.
+func reach(ip netip.Addr) int {
+	switch {
+	case !ip.IsValid():
+		return 0
+	case ip.IsLinkLocalUnicast():
+		return 1
+	case ip.IsLoopback():
+		return 2
+	case ip.Is6():
+		return 3
 	}
-	addresses, err := device.Addrs()
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("network interface %s: %w", name, err)
-	}
-	ip, err := choose(addresses)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("network interface %s: %w", name, err)
-	}
-	if ip.IsLinkLocalUnicast() {
-		ip = ip.WithZone(name)
-	}
-	return ip, nil
+	return 4
 }
 
-func interfaceNames() string {
-	devices, err := net.Interfaces()
-	if err != nil || len(devices) == 0 {
-		return "none"
-	}
-	names := make([]string, len(devices))
-	for i, d := range devices {
-		names[i] = d.Name
-	}
-	return strings.Join(names, ", ")
-}
-
-// choose prefers a routable IPv4 address, then a routable IPv6 one, then what
-// there is.
+// choose returns the address with the best reach.
 func choose(addresses []net.Addr) (netip.Addr, error) {
 	var best netip.Addr
-	rank := func(ip netip.Addr) int {
-		switch {
-		case !ip.IsValid():
-			return 0
-		case ip.IsLinkLocalUnicast():
-			return 1
-		case ip.IsLoopback():
-			return 2
-		case ip.Is6():
-			return 3
-		}
-		return 4
-	}
 	for _, a := range addresses {
 		prefix, err := netip.ParsePrefix(a.String())
 		if err != nil {
 			continue
 		}
-		if ip := prefix.Addr().Unmap(); rank(ip) > rank(best) {
+		if ip := prefix.Addr().Unmap(); reach(ip) > reach(best) {
 			best = ip
 		}
 	}

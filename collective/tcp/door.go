@@ -190,7 +190,12 @@ func (d *door) receive(conn net.Conn) error {
 	case <-d.ctx.Done():
 		return d.ctx.Err()
 	}
-	return d.transport.links[h.from].sockets[h.index].offer(d.ctx, arrived{conn, h.handled})
+	err = d.transport.links[h.from].sockets[h.index].offer(d.ctx, arrived{conn, h.handled})
+	if errors.Is(err, errOver) {
+		_ = conn.SetDeadline(time.Now().Add(greetingTime))
+		_ = answer(conn, err.Error(), 0)
+	}
+	return err
 }
 
 // keep stores a connection of the world that forms; a second one of the same

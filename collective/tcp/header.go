@@ -11,7 +11,7 @@ import (
 
 const (
 	headerLen  = 32
-	trailerLen = 4
+	trailerLen = 8
 	eagerMax   = collective.EagerSize // largest message sent without a grant
 	dataMax    = 64 << 20             // largest piece of a message in one frame
 	idMax      = 1 << 16              // messages in flight per direction of a pair
@@ -39,8 +39,8 @@ const (
 
 // header precedes every frame: kind u8, three zero bytes, id u32, tag u64, size
 // u64, ack u32, check u32, little-endian. ack is how many frames the sender has
-// handled on this socket, check the CRC32C of header and payload where the
-// world uses checksums.
+// handled on this socket, check the CRC32C of the header where the world uses
+// checksums. A payload has a trailer: that of Data always, others with checksums.
 type header struct {
 	kind kind
 	id   uint32
@@ -58,18 +58,32 @@ func (h header) put(b []byte) {
 	binary.LittleEndian.PutUint32(b[28:], 0)
 }
 
-// stamp sets ack and, of a header that is complete otherwise, the checksum over
-// it and its payload.
-func stamp(head []byte, ack uint32, table *crc32.Table, payload ...[]byte) {
+// stamp sets ack and the check of a header that is complete otherwise.
+func stamp(head []byte, ack uint32, table *crc32.Table) {
 	binary.LittleEndian.PutUint32(head[24:], ack)
-	if table == nil {
-		return
+	if table != nil {
+		binary.LittleEndian.PutUint32(head[28:], crc32.Checksum(head[:28], table))
 	}
-	sum := crc32.Update(0, table, head[:28])
-	for _, p := range payload {
-		sum = crc32.Update(sum, table, p)
+}
+
+// seal makes the trailer of a payload: status u32, 0 or 1 when the payload is
+// not the sender's, and the CRC32C of payload and status, or of such a status
+// alone; 0 without checksums.
+func seal(trailer []byte, payload []byte, table *crc32.Table) {
+	clear(trailer[:trailerLen])
+	if table != nil {
+		sum := crc32.Update(crc32.Checksum(payload, table), table, trailer[:4])
+		binary.LittleEndian.PutUint32(trailer[4:], sum)
 	}
-	binary.LittleEndian.PutUint32(head[28:], sum)
+}
+
+// spoil makes the trailer of a payload that is not the sender's.
+func spoil(trailer []byte, table *crc32.Table) {
+	clear(trailer[:trailerLen])
+	trailer[0] = 1
+	if table != nil {
+		binary.LittleEndian.PutUint32(trailer[4:], crc32.Checksum(trailer[:4], table))
+	}
 }
 
 // parseHeader reads and checks a header; b has headerLen bytes.
@@ -115,6 +129,14 @@ func (h header) payload() int {
 		return int(h.size)
 	case kindAnnounce:
 		return int(min(h.size, collective.HeadSize))
+	}
+	return 0
+}
+
+// trailer is how many bytes follow the payload.
+func (h header) trailer(table *crc32.Table) int {
+	if h.kind == kindData || table != nil && h.payload() > 0 {
+		return trailerLen
 	}
 	return 0
 }

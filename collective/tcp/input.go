@@ -31,9 +31,8 @@ type input struct {
 	from, to int
 	phase    phase
 	h        header
-	head     [headerLen]byte
 	at       int    // bytes of the payload that have come
-	sum      uint32 // over header and payload so far
+	sum      uint32 // CRC32C of the payload so far
 
 	// Where the payload goes: a receive's memory from base on, which link.mu
 	// guards; an eager message's frame; the head of an announcement; nowhere.
@@ -61,12 +60,11 @@ func (s *socket) pump(wait bool) (bool, error) {
 		if b == nil {
 			return err == nil && wait, err
 		}
+		if table := s.link.transport.table; table != nil && binary.LittleEndian.Uint32(b[28:]) != crc32.Checksum(b[:28], table) {
+			return false, fmt.Errorf("corrupt stream: the checksum of a header from rank %d is wrong", s.link.peer)
+		}
 		if in.h, err = parseHeader(b); err != nil {
 			return false, err
-		}
-		copy(in.head[:], b)
-		if table := s.link.transport.table; table != nil {
-			in.sum = crc32.Update(0, table, b[:28])
 		}
 		return true, s.begin()
 	case phasePayload:
@@ -76,7 +74,30 @@ func (s *socket) pump(wait bool) (bool, error) {
 	if b == nil {
 		return err == nil && wait, err
 	}
-	return true, s.complete(binary.LittleEndian.Uint32(b) == 0)
+	intact, err := s.verify(b)
+	if err != nil {
+		return false, err
+	}
+	return true, s.complete(intact)
+}
+
+// verify reads a trailer: whether the payload is the sender's.
+func (s *socket) verify(trailer []byte) (intact bool, err error) {
+	table := s.link.transport.table
+	status := binary.LittleEndian.Uint32(trailer)
+	if table != nil {
+		sum := uint32(0)
+		if status == 0 {
+			sum = s.in.sum
+		}
+		if crc32.Update(sum, table, trailer[:4]) != binary.LittleEndian.Uint32(trailer[4:]) {
+			return false, s.corrupt()
+		}
+	}
+	if status > 1 {
+		return false, fmt.Errorf("broken stream: trailer %#x", status)
+	}
+	return status == 0, nil
 }
 
 // next returns n bytes of the stream, which are consumed, or nil when they have
@@ -104,7 +125,7 @@ func (s *socket) payload(wait bool) (bool, error) {
 	in := &s.in
 	left := in.h.payload() - in.at
 	if left == 0 {
-		if in.h.kind == kindData {
+		if in.h.trailer(s.link.transport.table) > 0 {
 			in.phase = phaseTrailer
 			return true, nil
 		}

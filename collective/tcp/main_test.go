@@ -72,6 +72,27 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// TestConformanceOfVariants: what is configured changes nothing of the contract.
+func TestConformanceOfVariants(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"three sockets": func(c *Config) { c.Sockets, c.Segment, c.Buffer = 3, 100_000, 1<<20 },
+		"checksums":     func(c *Config) { c.Checksum, c.Retry = true, 3 },
+		"encrypted":     func(c *Config) { c.TLS, c.Sockets, c.Retry = &TLS{}, 2, 3 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			commtest.Transports(t, func(tb testing.TB, n int) []collective.Transport {
+				ranks, err := join(tb, n, change)
+				require.NoError(tb, err)
+				transports := make([]collective.Transport, n)
+				for i, r := range ranks {
+					transports[i] = r
+				}
+				return transports
+			})
+		})
+	}
+}
+
 func pattern(n, seed int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -182,7 +182,7 @@ func (s *socket) flush() {
 		f := o.cursor
 		o.mu.Unlock()
 		if f.sent == 0 {
-			s.stamp(f.b, f.b[headerLen:])
+			s.stamp(f.b)
 		}
 		f.sent += o.attempt.write(s.raw, f.b[f.sent:])
 		o.mu.Lock()
@@ -202,10 +202,10 @@ func (s *socket) flush() {
 }
 
 // stamp completes a header right before its frame is written.
-func (s *socket) stamp(head []byte, payload ...[]byte) {
+func (s *socket) stamp(head []byte) {
 	count := s.out.handled.Load()
 	s.out.told.Store(count)
-	stamp(head[:headerLen], count, s.link.transport.table, payload...)
+	stamp(head[:headerLen], count, s.link.transport.table)
 	if s.link.damage.Load() && s.link.damage.CompareAndSwap(true, false) {
 		head[headerLen-1] ^= 1
 	}

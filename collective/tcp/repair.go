@@ -22,7 +22,7 @@ const (
 func (s *socket) repair(ctx context.Context, err error) error {
 	t := s.link.transport
 	if !s.mayRepair(err) {
-		return err
+		return plainly(err)
 	}
 	s.link.mu.Lock()
 	_ = s.conn.Close()
@@ -43,7 +43,9 @@ func (s *socket) repair(ctx context.Context, err error) error {
 		case again == nil:
 			return nil
 		case ctx.Err() != nil:
-			return err
+			return plainly(err)
+		case errors.Is(again, errRefused):
+			return fmt.Errorf("%s, and it cannot be built up again: %w", broke, again)
 		case errors.Is(again, syscall.ECONNREFUSED):
 			return fmt.Errorf("%s, and it no longer listens (has its process died?): %w", broke, again)
 		}
@@ -143,15 +145,20 @@ func (l *link) end(err error) {
 	left := l.left != nil
 	l.mu.Unlock()
 	if !left {
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			err = errors.New("its connection ended without a goodbye (has its process died?)")
-		case errors.Is(err, syscall.ECONNRESET):
-			err = fmt.Errorf("its connection was reset (has its process died?): %w", syscall.ECONNRESET)
-		}
 		l.transport.fail(l.peer, err)
 	}
 	l.part()
+}
+
+// plainly says what the end of a connection means that is not repaired.
+func plainly(err error) error {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("its connection ended without a goodbye (has its process died?)")
+	case errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("its connection was reset (has its process died?): %w", syscall.ECONNRESET)
+	}
+	return err
 }
 
 // rest pauses.

@@ -56,15 +56,13 @@ func (l *link) unable() error {
 
 // sendEager sends b in one frame, unless too much waits at the receiver.
 func (l *link) sendEager(tag collective.Tag, b []byte) (bool, error) {
-	head := headerLen
+	var f *frame
 	if l.sockets == nil {
-		head = 0
+		f = l.transport.pool.get(len(b))
+		copy(f.b, b)
+	} else {
+		f = l.frame(header{kind: kindEager, tag: tag, size: uint64(len(b))}, b)
 	}
-	f := l.transport.pool.get(head + len(b))
-	if head > 0 {
-		header{kind: kindEager, tag: tag, size: uint64(len(b))}.put(f.b)
-	}
-	copy(f.b[head:], b)
 
 	l.mu.Lock()
 	err := l.unable()
@@ -85,6 +83,19 @@ func (l *link) sendEager(tag collective.Tag, b []byte) (bool, error) {
 	l.mu.Unlock()
 	l.flush()
 	return true, nil
+}
+
+// frame is a whole frame with a copy of its payload.
+func (l *link) frame(h header, payload []byte) *frame {
+	table := l.transport.table
+	trailer := h.trailer(table)
+	f := l.transport.pool.get(headerLen + len(payload) + trailer)
+	h.put(f.b)
+	copy(f.b[headerLen:], payload)
+	if trailer > 0 {
+		seal(f.b[headerLen+len(payload):], payload, table)
+	}
+	return f
 }
 
 // announce registers a message that waits for its receiver.
@@ -115,10 +126,7 @@ func (l *link) announce(tag collective.Tag, b []byte) (*send, error) {
 	l.sends[s.id] = s
 	s.announced = true
 	head := b[:min(len(b), collective.HeadSize)]
-	f := l.transport.pool.get(headerLen + len(head))
-	header{kind: kindAnnounce, id: s.id, tag: tag, size: uint64(len(b))}.put(f.b)
-	copy(f.b[headerLen:], head)
-	l.sockets[0].out.append(l.transport, f)
+	l.sockets[0].out.append(l.transport, l.frame(header{kind: kindAnnounce, id: s.id, tag: tag, size: uint64(len(b))}, head))
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -59,6 +60,9 @@ func newSocket(l *link, index int) *socket {
 	return s
 }
 
+// errOver is why a peer cannot go on with a socket.
+var errOver = errors.New("this rank has given up the link")
+
 // attach gives the socket its connection.
 func (s *socket) attach(conn net.Conn) error {
 	under, ok := underlying(conn).(*net.TCPConn)
@@ -99,7 +103,7 @@ func (s *socket) offer(ctx context.Context, a arrived) error {
 			_ = old.CloseRead() // in case this side has not noticed
 			return nil
 		case <-s.ended:
-			return fmt.Errorf("the link to rank %d is over", s.link.peer)
+			return fmt.Errorf("%w to rank %d", errOver, s.link.peer)
 		case <-ctx.Done():
 			return ctx.Err()
 		case unused := <-s.fresh: // the peer has given it up

@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
 	"time"
@@ -94,7 +93,7 @@ func (s *socket) writeFrame(f *frame) error {
 		err = s.writePart(f)
 	} else {
 		if f.sent == 0 {
-			s.stamp(f.b, f.b[headerLen:])
+			s.stamp(f.b)
 		}
 		for f.sent < len(f.b) && err == nil {
 			var n int
@@ -127,14 +126,12 @@ func (s *socket) takeJob() bool {
 	h := header{kind: kindData, id: job.slot, tag: collective.Tag(job.taken), size: uint64(len(part))}
 	var f *frame
 	if s.raw == nil { // encryption copies anyway
-		f = l.transport.pool.get(headerLen + len(part) + trailerLen)
-		copy(f.b[headerLen:], part)
-		clear(f.b[headerLen+len(part):])
+		f = l.frame(h, part)
 	} else {
 		f = l.transport.pool.get(headerLen)
 		f.part, f.send, f.serial = part, job, job.serial
+		h.put(f.b)
 	}
-	h.put(f.b)
 	job.taken += len(part)
 	l.removeJob(job)
 	if job.taken < len(job.buf) {
@@ -195,8 +192,8 @@ func (s *socket) giveBack(job *send) {
 // the trailer says so.
 func (s *socket) writePart(f *frame) error {
 	o, l, job := &s.out, s.link, f.send
-	s.stamp(f.b, f.part)
-	clear(o.trailer[:])
+	s.stamp(f.b)
+	seal(o.trailer[:], f.part, l.transport.table)
 	o.pieces = [3][]byte{f.b, f.part, o.trailer[:]}
 	o.vector = o.pieces[:]
 	lent := true
@@ -236,7 +233,7 @@ func (s *socket) filling(f *frame) [][]byte {
 	if len(o.zeros) < len(f.part) {
 		o.zeros = make([]byte, len(f.part))
 	}
-	binary.LittleEndian.PutUint32(o.trailer[:], 1)
+	spoil(o.trailer[:], s.link.transport.table)
 	skip := f.sent
 	o.pieces = [3][]byte{f.b, o.zeros[:len(f.part)], o.trailer[:]}
 	for i := range o.pieces {
