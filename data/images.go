@@ -77,7 +77,7 @@ func moments(counts *[256]int64) (mean, std float64) {
 	var squares float64
 	for v, k := range counts {
 		d := float64(v) - mean
-		squares += float64(k) * d * d
+		squares += float64(float64(k) * d * d)
 	}
 	std = math.Sqrt(squares / total)
 	if !(std > 0) {

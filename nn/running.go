@@ -66,16 +66,16 @@ func (r *Running) Update(moments []Moments) {
 			}
 			d := m.Mean[c] - mu
 			total := n + k
-			mu += d * (k / total)
-			m2 += m.M2[c] + float64(d*d)*(n*k/total)
+			mu += float64(d * (k / total))
+			m2 += m.M2[c] + float64(float64(d*d)*(n*k/total))
 			n = total
 		}
 		if n < 2 {
 			continue
 		}
 		w := float64(r.Momentum)
-		mean[c] = float32((1-w)*float64(mean[c]) + float64(w*mu))
-		variance[c] = float32((1-w)*float64(variance[c]) + float64(w*(m2/(n-1))))
+		mean[c] = float32(float64((1-w)*float64(mean[c])) + float64(w*mu))
+		variance[c] = float32(float64((1-w)*float64(variance[c])) + float64(w*(m2/(n-1))))
 	}
 }
 

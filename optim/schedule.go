@@ -140,7 +140,7 @@ func (s Schedule) factor(step int) float64 {
 	default:
 		return 1
 	}
-	return c.Final + (1-c.Final)*left
+	return c.Final + float64((1-c.Final)*left)
 }
 
 func (s Schedule) progress(step int) float64 {
