@@ -183,10 +183,11 @@ type ImageKernels interface {
 	// Reorder converts N x C x H x W images between layouts.
 	Reorder(dst Buf, dstLayout Layout, src Buf, srcLayout Layout, n, c, h, w int)
 	// CopyChannels copies srcC channels of a Blocked16 or Plain src into a dst
-	// of dstC channels starting at channel at (with accumulate: adds). It is
-	// concat's forward; ExtractChannels is its backward.
+	// of dstC channels starting at channel at. It is concat's forward;
+	// ExtractChannels is its backward.
 	CopyChannels(layout Layout, dst Buf, dstC, at int, src Buf, srcC, n, h, w int)
-	// ExtractChannels copies (adds) channels [at, at+dstC) of src into dst.
+	// ExtractChannels copies channels [at, at+dstC) of src into dst, or with
+	// accumulate adds them to it.
 	ExtractChannels(layout Layout, dst Buf, dstC int, src Buf, srcC, at, n, h, w int, accumulate bool)
 }
 

@@ -24,6 +24,8 @@
 //	})
 //
 // Workers should end gently on SIGINT and SIGTERM: finish the step, write a
-// checkpoint, exit with 130. The variables that Run sets are listed at
-// Variables. Starting ranks on other hosts and restarting them are not here.
+// checkpoint, exit with 130. Run sets RANK, WORLD_SIZE, LOCAL_RANK,
+// LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and variables of its own that
+// begin with GRADFUSION_. Starting ranks on other hosts and restarting them are
+// not here.
 package launch

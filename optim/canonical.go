@@ -18,13 +18,13 @@ func (n Node) end() int   { return (n.Index + 1) << n.Level }
 // from the right. It works as a binary counter and holds at most two nodes a
 // level.
 //
-//   - leaves [0, 7) on two shards cut at 3:
-//     /     \              [0, 3) gives the nodes (1,0) (0,2),
-//   - +             [3, 7) gives the nodes (0,3) (1,2) (0,6),
-//     /   \    / \            pushed one after the other they meet
-//   - +  +   \           again as the whole: (0,2) and (0,3) first,
-//     / \   / \ / \  \          then (1,0) and (1,1).
-//     0 1   2 3 4 5   6
+//	         .           leaves [0, 7) on two shards cut at 3:
+//	       /   \         [0, 3) gives the nodes (1,0) (0,2),
+//	     .       .       [3, 7) gives the nodes (0,3) (1,2) (0,6);
+//	   /   \    / \      pushed one after the other they meet again
+//	  .     .  .   \     as the whole: (0,2) and (0,3) first, then
+//	 / \   / \ / \   \   (1,0) and (1,1).
+//	0   1 2  3 4 5   6
 //
 // So a run of leaves may be cut anywhere: every shard sums its own leaves,
 // hands over Nodes, and who pushes all nodes in order has the same bits as who

@@ -8,4 +8,7 @@
 // gives. An element's new value depends on that element alone, so cutting a
 // parameter into segments, on one rank or over several, changes no bit; Norm
 // sums in one canonical tree, so neither does clipping.
+//
+// The package leaves out which rank owns which segment, mixed precision, and
+// whether a step is to be taken at all.
 package optim

@@ -11,4 +11,8 @@
 // A caller needs a collective.Comm for each stage, blocks whose parameters have
 // memory (nn.Materialize), and an optimizer. It then repeats: for each of
 // Micros a forward pass and Backward, Wait, Step.
+//
+// The package leaves out models cut over ranks (schedules of several stages are
+// data in parallel/schedule, which nothing here runs yet), optimizers whose
+// state is sharded, and loading data, which the caller does.
 package parallel

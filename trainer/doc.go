@@ -3,11 +3,15 @@
 // training; package parallel is the low road, whose loop a program writes
 // itself.
 //
-//	cfg, err := config.Load("resnet.yaml")
+//	cfg, err := config.Load("resnet.yaml", config.Sources{})
 //	...
 //	summary, err := trainer.Run(ctx, trainer.Job{Config: cfg})
 //
 // Every rank of a job calls Run with the same Config and its own Comm; without
-// one the job has one rank. Run returns the same summary on all of them. It
-// prints nothing: Job.On receives what happens.
+// one the job has one rank. Run returns on all of them; hashes and losses of
+// the summaries agree, times are each rank's own. It prints nothing: Job.On
+// receives what happens.
+//
+// The package leaves out how ranks come to be and find each other (launch,
+// collective), signals, and showing anything.
 package trainer
