@@ -186,7 +186,9 @@ func (d *domain) slot(rank int) []byte {
 // run the same. A slot is used again two calls later, when all have left this
 // one: they have entered the next.
 func (d *domain) greet(c *collective.DirectCall, in, out int64, values []byte) error {
-	d.calls++
+	if d.calls++; d.calls%showEvery == 0 {
+		d.showPlace()
+	}
 	own := d.slot(d.rank)
 	copy(own, c.Head[:])
 	binary.LittleEndian.PutUint64(own[inAt:], uint64(in))

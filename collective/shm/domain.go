@@ -42,6 +42,8 @@ type domain struct {
 	windows    []byte // mapped with the first use
 	flags      []*atomic.Uint32
 	sleeping   []*atomic.Uint32
+	places     []*atomic.Uint32 // 1 + the processor on which a rank runs
+	moved      time.Time        // when this rank last stepped aside
 	counter    *atomic.Uint32
 	published  uint32
 	calls      uint32
@@ -132,6 +134,7 @@ func (d *domain) open() error {
 	for r := range d.ranks {
 		d.flags = append(d.flags, atomicAt(words, l.flagAt(r)))
 		d.sleeping = append(d.sleeping, atomicAt(words, l.sleepingAt(r)))
+		d.places = append(d.places, atomicAt(words, l.placeAt(r)))
 	}
 	d.mu.Lock()
 	d.own = d.sleeping[d.rank]
@@ -290,14 +293,17 @@ func (d *domain) awaitRank(c *collective.DirectCall, peer int, count uint32) err
 		pause(1)
 	}
 	if c.Foreground.Load() {
-		for range d.transport.spin.yields {
+		for i := range d.transport.spin.yields {
 			if int32(flag.Load()-count) >= 0 {
+				if i > 0 && i < 4 {
+					d.spread(peer)
+				}
 				return nil
 			}
 			if d.stopped.Load() {
 				return d.reason()
 			}
-			relax()
+			relax(i)
 		}
 	}
 	return d.sleep(c, peer, count)

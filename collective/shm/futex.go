@@ -32,8 +32,11 @@ func wakeSleeper(word *atomic.Uint32) {
 // yieldThread lets another thread of this processor run.
 func yieldThread() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// relax lets other goroutines and other threads run.
-func relax() {
-	runtime.Gosched()
+// relax lets other threads run, and now and then, where i counts, other
+// goroutines: that may wake another thread of this process, which costs more.
+func relax(i int) {
+	if i&15 == 15 {
+		runtime.Gosched()
+	}
 	yieldThread()
 }

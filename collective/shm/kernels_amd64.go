@@ -31,6 +31,9 @@ func sumBF16AVX2(dst *unsafe.Pointer, dsts int, src *unsafe.Pointer, srcs int, n
 //go:noescape
 func copyPastCacheAVX2(dst, src unsafe.Pointer, n int)
 
+//go:noescape
+func copyAheadAVX2(dst, src unsafe.Pointer, n int)
+
 // sumKernel returns the kernel that adds vectors of a type, or nil.
 func sumKernel(t device.Type) func(dst *unsafe.Pointer, dsts int, src *unsafe.Pointer, srcs int, n int) {
 	if !cpu.X86.HasAVX2 {
@@ -63,5 +66,16 @@ func copyPastCache(dst, src []byte) int {
 		return 0
 	}
 	copyPastCacheAVX2(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), n)
+	return n
+}
+
+// copyAhead copies whole blocks, fetching the source early, and returns how many
+// bytes that were.
+func copyAhead(dst, src []byte) int {
+	n := len(src) / kernelBlock * kernelBlock
+	if n == 0 || !cpu.X86.HasAVX2 {
+		return 0
+	}
+	copyAheadAVX2(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), n)
 	return n
 }

@@ -6,6 +6,9 @@
 // left to right and stores the sum in dsts vectors. src and dst are arrays of
 // addresses.
 
+// The memory's own prefetching stops at each page of 4 KiB.
+#define AHEAD 2048
+
 #define PROLOGUE \
 	MOVQ dst+0(FP), DI \
 	MOVQ dsts+8(FP), R8 \
@@ -18,6 +21,8 @@
 	PROLOGUE \
 block: \
 	MOVQ    (SI), R10 \
+	PREFETCHT0 AHEAD(R10)(AX*1) \
+	PREFETCHT0 AHEAD+64(R10)(AX*1) \
 	VMOVUPS (R10)(AX*1), Y0 \
 	VMOVUPS 32(R10)(AX*1), Y1 \
 	VMOVUPS 64(R10)(AX*1), Y2 \
@@ -27,6 +32,8 @@ source: \
 	CMPQ R11, R9 \
 	JGE  store \
 	MOVQ (SI)(R11*8), R10 \
+	PREFETCHT0 AHEAD(R10)(AX*1) \
+	PREFETCHT0 AHEAD+64(R10)(AX*1) \
 	ADD  (R10)(AX*1), Y0, Y0 \
 	ADD  32(R10)(AX*1), Y1, Y1 \
 	ADD  64(R10)(AX*1), Y2, Y2 \
@@ -212,6 +219,32 @@ destination:
 	ADDQ    $64, AX
 	CMPQ    AX, CX
 	JLT     block
+	VZEROUPPER
+	RET
+
+// func copyAheadAVX2(dst, src unsafe.Pointer, n int)
+//
+// n is a multiple of 128.
+TEXT ·copyAheadAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+
+block:
+	PREFETCHT0 AHEAD(SI)
+	PREFETCHT0 AHEAD+64(SI)
+	VMOVDQU    (SI), Y0
+	VMOVDQU    32(SI), Y1
+	VMOVDQU    64(SI), Y2
+	VMOVDQU    96(SI), Y3
+	VMOVDQU    Y0, (DI)
+	VMOVDQU    Y1, 32(DI)
+	VMOVDQU    Y2, 64(DI)
+	VMOVDQU    Y3, 96(DI)
+	ADDQ       $128, SI
+	ADDQ       $128, DI
+	SUBQ       $128, CX
+	JNZ        block
 	VZEROUPPER
 	RET
 

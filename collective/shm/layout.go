@@ -47,12 +47,9 @@ type layout struct {
 }
 
 func newLayout(ranks int) layout {
-	l := layout{ranks: ranks, ring: 512 << 10, stage: 1 << 20}
+	l := layout{ranks: ranks, ring: 512 << 10, stage: 256 << 10}
 	if ranks > 4 {
 		l.ring = 256 << 10
-	}
-	if ranks > 2 {
-		l.stage = 256 << 10
 	}
 	l.table = armedAt + ranks*line
 	l.rings = roundUp(l.table+domainsMax*line, 4096)
@@ -80,6 +77,8 @@ const counterAt = 0
 
 func (l layout) flagAt(rank int) int     { return line + rank*line }
 func (l layout) sleepingAt(rank int) int { return line + (l.ranks+rank)*line }
+func (l layout) placeAt(rank int) int    { return l.sleepingAt(rank) + line/2 }
+
 func (l layout) slotAt(parity, rank int) int {
 	return l.slots + (parity*l.ranks+rank)*(slotHead+slotData)
 }

@@ -73,7 +73,7 @@ func closeAllRanks(tb testing.TB, ranks []*Transport) {
 }
 
 // testTimeout is the groups' in this package.
-const testTimeout = 20 * time.Second
+const testTimeout = 10 * time.Second
 
 func TestMain(m *testing.M) {
 	if description := os.Getenv(roleVariable); description != "" {

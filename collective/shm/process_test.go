@@ -49,7 +49,7 @@ func runRole(description string) error {
 	}
 	defer client.Close()
 	defer t.Close()
-	g := collective.NewGroup(t, collective.GroupConfig{Timeout: testTimeout})
+	g := collective.NewGroup(t, collective.GroupConfig{Timeout: testTimeout / 5})
 	defer g.Close()
 	return roles()[name](ctx, g, t, bufio.NewReader(os.Stdin))
 }

@@ -131,7 +131,7 @@ func (r *ring) read() (f frame, b []byte, ok bool, err error) {
 		}
 		at := int(r.at % uint64(len(r.data)))
 		f = getFrame(r.data[at:])
-		if f.kind == 0 || f.kind >= frameKinds || f.length < 0 || at+frameHead+f.length > len(r.data) || r.limit-r.at > uint64(len(r.data)) {
+		if f.kind == 0 || f.kind >= frameKinds || f.size < 0 || f.length < 0 || f.length > len(r.data)-at-frameHead || r.limit-r.at > uint64(len(r.data)) {
 			return frame{}, nil, false, fmt.Errorf("broken ring: frame %d of %d bytes", f.kind, f.length)
 		}
 		if f.kind != frameSkip {

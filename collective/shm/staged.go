@@ -63,7 +63,8 @@ func (d *domain) give(in []byte, w int) {
 	window := d.window(d.rank, w&1)
 	for r := range d.ranks {
 		if base, lo, hi := d.slice(len(in), w, r); r != d.rank && lo < hi {
-			transfer(window[lo:hi], in[base+lo:base+hi], 0)
+			n := copyAhead(window[lo:hi], in[base+lo:base+hi])
+			copy(window[lo+n:hi], in[base+lo+n:base+hi])
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (t *Transport) await(ctx context.Context, ended *atomic.Bool, done <-chan s
 			if i < t.spin.pauses {
 				pause(1)
 			} else {
-				relax()
+				relax(i - t.spin.pauses)
 			}
 			t.poll(false)
 		}
