@@ -11,6 +11,8 @@ type Batcher struct {
 	tables  [][256]float32 // by channel: the normalised value of each pixel value
 }
 
+var _ Filler = (*Batcher)(nil)
+
 // NewBatcher returns a Batcher for set. Training and test images take the same
 // normalisation, that of the training set (Source.Normalization).
 func NewBatcher(set *Images, normalization Normalization, augment Augment, seed uint64) (*Batcher, error) {

@@ -87,6 +87,21 @@ func Only(block string, in []*Var) *Var {
 	return in[0]
 }
 
+var (
+	_ Block = (*Seq)(nil)
+
+	_ Layer = (*Linear)(nil)
+	_ Layer = (*Conv2d)(nil)
+	_ Layer = (*BatchNorm2d)(nil)
+	_ Layer = (*Pool2d)(nil)
+	_ Layer = GlobalAvgPool{}
+	_ Layer = Dropout{}
+	_ Layer = Flatten{}
+	_ Layer = ReLU{}
+	_ Layer = Tanh{}
+	_ Layer = Sigmoid{}
+)
+
 // Seq is layers applied in turn, as one block.
 type Seq struct {
 	name   string

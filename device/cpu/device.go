@@ -28,6 +28,11 @@ type Device struct {
 	free []*workspace
 }
 
+var (
+	_ device.Device  = (*Device)(nil)
+	_ device.Kernels = (*kernels)(nil)
+)
+
 // New starts a device. It fails when the processor lacks what c.Kernels needs.
 func New(c Config) (*Device, error) {
 	if c.Threads < 0 {

@@ -9,6 +9,11 @@ import (
 // Device implements device.Device with plain loops. It has no state.
 type Device struct{}
 
+var (
+	_ device.Device  = (*Device)(nil)
+	_ device.Kernels = kernels{}
+)
+
 // New returns a Device.
 func New() *Device { return &Device{} }
 
