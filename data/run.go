@@ -26,14 +26,6 @@ func Run(micros, ranks, rank int) (lo, hi int) {
 	return lo, hi
 }
 
-// EvalRun returns the samples [lo, hi) of n that one rank evaluates. Over all
-// ranks each sample is there exactly once, and cuts lie between micro-batches,
-// so that the micro-batches are the same for any number of ranks.
-func EvalRun(n, micro, ranks, rank int) (lo, hi int) {
-	first, end := Run(Micros(n, micro), ranks, rank)
-	return min(first*micro, n), min(end*micro, n)
-}
-
 // Part says which samples one micro-batch holds and where it stands.
 type Part struct {
 	Step    int  // global step, counted from 0 over the whole run
@@ -73,7 +65,8 @@ func (s *Sampler) Parts(start, end, micro, ranks, rank int) iter.Seq[Part] {
 }
 
 // EvalParts yields the micro-batches of n samples that one rank evaluates, in
-// the set's own order, as parts of step 0.
+// the set's own order, as parts of step 0. Over all ranks each sample is there
+// exactly once, and the micro-batches are the same for any number of ranks.
 func EvalParts(n, micro, ranks, rank int) iter.Seq[Part] {
 	return func(yield func(Part) bool) {
 		p := Part{Micros: Micros(n, micro), Samples: n}

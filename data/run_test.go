@@ -35,24 +35,19 @@ func TestRunDealsContiguousEvenRuns(t *testing.T) {
 	}
 }
 
-func TestEvalRunHasEachSampleOnce(t *testing.T) {
+func TestEvaluationHasEachSampleOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 31, 32, 33, 100} {
 		for _, micro := range []int{1, 3, 32, 200} {
 			for ranks := 1; ranks <= 7; ranks++ {
 				var seen []int
 				for r := range ranks {
-					lo, hi := EvalRun(n, micro, ranks, r)
-					var own []int
 					for p := range EvalParts(n, micro, ranks, r) {
+						require.Equal(t, len(seen), p.Indices[0])
+						require.Equal(t, min(micro, n-len(seen)), len(p.Indices))
 						require.Equal(t, p.Micro*micro, p.Indices[0])
 						require.Equal(t, n, p.Samples)
-						own = append(own, p.Indices...)
+						seen = append(seen, p.Indices...)
 					}
-					require.Len(t, own, hi-lo)
-					if hi > lo {
-						require.Equal(t, lo, own[0])
-					}
-					seen = append(seen, own...)
 				}
 				require.Len(t, seen, n, fmt.Sprint(n, micro, ranks))
 				for i, s := range seen {

@@ -10,7 +10,6 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
-	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/observe/tensorboard"
@@ -153,13 +152,9 @@ func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, er
 	if err != nil {
 		return nil, err
 	}
-	params := 0
-	for _, p := range nn.Params(s.model.Blocks) {
-		params += p.Len()
-	}
 	steps := s.fusion.Completed()
 	out := &metrics.Summary{
-		Model: s.model.Name, Params: int64(params), WorldSize: s.comm.Size(), DataParallel: s.comm.Size(), Pipeline: 1,
+		Model: s.model.Name, Params: int64(s.model.ParamCount()), WorldSize: s.comm.Size(), DataParallel: s.comm.Size(), Pipeline: 1,
 		Steps: steps, Epochs: s.sampler.Epoch(max(steps-1, 0)) + 1, GlobalBatch: s.cfg.Data.Batch, MicroBatch: s.micro,
 		LossFirst: f.lossFirst, LossLast: f.lossLast, GradSHA256First: f.gradFirst,
 		PeakRSSMB: rss, TimeToFirstStepS: f.firstStep.Seconds(),
