@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/launch"
@@ -57,14 +58,16 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 // no step is under way that could be finished.
 func (j *job) connect(ctx context.Context, place launch.Place) (*link, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	defer cancel(nil)
-	go func() {
+	watch.Go(func() {
 		select {
 		case <-j.stop:
 			cancel(trainer.ErrStopped)
 		case <-ctx.Done():
 		}
-	}()
+	})
 	link, err := connect(ctx, place, j.config)
 	if err != nil && errors.Is(context.Cause(ctx), trainer.ErrStopped) {
 		err = trainer.ErrStopped
