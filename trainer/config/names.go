@@ -24,20 +24,19 @@ func choices() []choice {
 	for _, set := range data.Names() {
 		sets = append(sets, set.Name)
 	}
-	schedules := slices.DeleteFunc(optim.ScheduleNames(), func(name string) bool { return name == "onecycle" })
 	algorithms := []string{"auto"}
 	for _, a := range plan.Algorithms() {
 		algorithms = append(algorithms, a.Name)
 	}
 	wires := words("f32 f16 bf16 int8 int4 topk powersgd")
 	return []choice{
-		{"model.name", models.Names(), append(slices.DeleteFunc(models.Names(), func(name string) bool { return name == "gpt" }), "gpt")},
+		{"model.name", models.Names(), append(models.Names(), "gpt")},
 		{"model.stem", []string{"", "imagenet", "small"}, []string{"", "imagenet", "small"}},
 		{"model.shortcut", []string{"", "A", "B"}, []string{"", "A", "B"}},
 		{"model.recompute", words("none"), words("none blocks")},
 		{"data.name", sets, sets},
 		{"optim.name", optim.Names(), words("sgd momentum nesterov adam adamw rmsprop adagrad lars lamb")},
-		{"optim.schedule.name", schedules, words("constant step multistep linear cosine polynomial onecycle")},
+		{"optim.schedule.name", optim.ScheduleNames(), words("constant step multistep linear cosine polynomial onecycle")},
 		{"train.deterministic", words("off world"), words("off world")},
 		{"parallel.activation_wire", words("f32"), words("f32 f16 bf16")},
 		{"fusion.wire.name", words("f32"), wires},
