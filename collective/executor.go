@@ -187,16 +187,20 @@ func (e *executor) act(h header, a *action) error {
 	return e.receive.receive(a.peer, h, in, a.needs)
 }
 
+// pieceSize is how many bytes are copied, reduced or folded between two looks
+// at what else may go on meanwhile.
+const pieceSize = 256 << 10
+
 // actHere carries out an action without a peer, piece by piece.
 func (e *executor) actHere(h header, a *action) error {
 	p := &e.receive.pace
-	p.start(a.needs)
+	p.needs = a.needs
 	e.guard.waiting.Store(-1)
 	total := a.at.size()
-	step := paceSize / h.typ.Size()
+	step := pieceSize / h.typ.Size()
 	for lo := 0; lo < total; lo += step {
 		hi := min(lo+step, total)
-		if err := p.ready(e.group.ctx, lo, hi, 0, total); err != nil {
+		if err := p.ready(e.group.ctx, lo, hi); err != nil {
 			return err
 		}
 		into := e.buffer(a.at.part(lo, hi))

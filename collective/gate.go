@@ -56,25 +56,15 @@ func (g *gate) await(count int64, ended <-chan struct{}) bool {
 // that its values depend on, and tells the other side how far it has come.
 type pace struct {
 	other, own *gate // nil: nothing to wait for
-	needs      []need
-	passed     int // elements that need not wait any more
+	needs      []need // of the values at work
 }
 
-// start is for the next values.
-func (p *pace) start(needs []need) { p.needs, p.passed = needs, 0 }
-
-// ready waits until elements lo to hi may be touched. It may wait for as many as
-// ahead, of total, at once.
-func (p *pace) ready(ctx context.Context, lo, hi, ahead, total int) error {
-	if p.other == nil || hi <= p.passed || len(p.needs) == 0 {
+// ready waits until elements lo to hi may be touched.
+func (p *pace) ready(ctx context.Context, lo, hi int) error {
+	if p.other == nil || len(p.needs) == 0 || p.other.await(required(p.needs, lo, hi), ctx.Done()) {
 		return nil
 	}
-	hi = max(hi, min(lo+ahead, total))
-	if !p.other.await(required(p.needs, lo, hi), ctx.Done()) {
-		return context.Cause(ctx)
-	}
-	p.passed = hi
-	return nil
+	return context.Cause(ctx)
 }
 
 func (p *pace) done(n int) {

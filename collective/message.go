@@ -18,9 +18,6 @@ const (
 	// Transports for which that matters lend what will be reduced in smaller
 	// pieces, so that it is reduced while it is in the cache.
 	segmentSize = 1 << 20
-	// paceSize is how many bytes a sender waits for at once: a switch of
-	// goroutines for each segment would cost more than it gains.
-	paceSize = 256 << 10
 )
 
 // sender sends values with headers from one goroutine.
@@ -39,13 +36,13 @@ type sender struct {
 // with small ones.
 func (s *sender) send(peer int, h header, values device.Buf, needs []need) error {
 	g, size := s.group, values.Size()
-	s.pace.start(needs)
+	s.pace.needs = needs
 	if s.sent != nil {
 		s.sent[peer]++
 		h.number = s.sent[peer]
 	}
 	if size <= smallLimit {
-		if err := s.pace.ready(s.ctx, 0, values.Len, 0, values.Len); err != nil {
+		if err := s.pace.ready(s.ctx, 0, values.Len); err != nil {
 			return err
 		}
 		s.stage = grown(s.stage, headerSize+size)
@@ -55,25 +52,31 @@ func (s *sender) send(peer int, h header, values device.Buf, needs []need) error
 		s.pace.done(values.Len)
 		return g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage)
 	}
+	s.peer.Store(int32(peer))
+	err := s.sendLarge(g.ranks[peer], h, values)
+	s.peer.Store(-1)
+	return err
+}
+
+// sendLarge sends the header when the first values are ready, then the values.
+func (s *sender) sendLarge(to int, h header, values device.Buf) error {
 	unit := values.Type.Size()
 	step := segmentSize / unit
 	bytes := values.Bytes()
 	for lo := 0; lo < values.Len; lo += step {
 		hi := min(lo+step, values.Len)
-		if err := s.pace.ready(s.ctx, lo, hi, paceSize/unit, values.Len); err != nil {
+		if err := s.pace.ready(s.ctx, lo, hi); err != nil {
 			return err
 		}
 		if lo == 0 {
-			s.peer.Store(int32(peer))
-			defer s.peer.Store(-1)
 			s.stage = grown(s.stage, headerSize)
 			h.latest = s.latest.Load()
 			h.encode(s.stage)
-			if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage); err != nil {
+			if err := s.group.transport.Send(s.ctx, to, s.tag, s.stage); err != nil {
 				return err
 			}
 		}
-		if err := g.transport.Send(s.ctx, g.ranks[peer], s.tag, bytes[lo*unit:hi*unit]); err != nil {
+		if err := s.group.transport.Send(s.ctx, to, s.tag, bytes[lo*unit:hi*unit]); err != nil {
 			return err
 		}
 		s.pace.done(hi - lo)
@@ -119,14 +122,14 @@ func (r *receiver) init(g *Group, ctx context.Context, tag Tag, latest *atomic.I
 // receive waits for values of a peer and stores or reduces them.
 func (r *receiver) receive(peer int, want header, in intake, needs []need) error {
 	r.peer, r.want, r.intake, r.at = peer, want, in, 0
-	r.pace.start(needs)
+	r.pace.needs = needs
 	if r.taken != nil {
 		r.taken[peer]++
 		r.want.number = r.taken[peer]
 	}
 	size, unit := in.into.Size(), in.into.Type.Size()
 	if size <= smallLimit {
-		if err := r.pace.ready(r.ctx, 0, in.into.Len, 0, in.into.Len); err != nil {
+		if err := r.pace.ready(r.ctx, 0, in.into.Len); err != nil {
 			return err
 		}
 		return r.message(headerSize+size, r.small)
@@ -140,7 +143,7 @@ func (r *receiver) receive(peer int, want header, in intake, needs []need) error
 	}
 	for r.at < in.into.Len {
 		n := min(segmentSize/unit, in.into.Len-r.at)
-		if err := r.pace.ready(r.ctx, r.at, r.at+n, paceSize/unit, in.into.Len); err != nil {
+		if err := r.pace.ready(r.ctx, r.at, r.at+n); err != nil {
 			return err
 		}
 		var err error
