@@ -55,7 +55,7 @@ func (g *gate) await(count int64, ended <-chan struct{}) bool {
 // pace keeps a sender behind the actions, or a receiver behind the transfers,
 // that its values depend on, and tells the other side how far it has come.
 type pace struct {
-	other, own *gate // nil: nothing to wait for
+	other, own *gate  // nil: nothing to wait for
 	needs      []need // of the values at work
 }
 
