@@ -26,7 +26,23 @@ func NewArena(dev Device) *Arena {
 	return &Arena{dev: dev, free: map[arenaKey][]Buf{}}
 }
 
-// Get returns a buffer of n elements whose content is undefined.
+// MemoryError is the value that an Arena panics with when its device has no
+// memory left: kernels ask for it in the middle of a pass. Package nn turns it
+// into an error.
+type MemoryError struct {
+	Type Type
+	Len  int
+	Err  error // what Alloc said
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("no memory for %d x %s: %v", e.Len, e.Type, e.Err)
+}
+
+func (e *MemoryError) Unwrap() error { return e.Err }
+
+// Get returns a buffer of n elements whose content is undefined. It panics with
+// a *MemoryError when there is none.
 func (a *Arena) Get(t Type, n int) Buf {
 	a.held += n * t.Size()
 	a.peak = max(a.peak, a.held)
@@ -38,7 +54,7 @@ func (a *Arena) Get(t Type, n int) Buf {
 	}
 	b, err := a.dev.Alloc(t, n)
 	if err != nil {
-		panic(fmt.Errorf("device: arena: %w", err))
+		panic(&MemoryError{t, n, err})
 	}
 	return b
 }

@@ -26,7 +26,8 @@ func fail(layer, op, format string, args ...any) {
 }
 
 // Catch is deferred at a stage boundary: it turns a panic with an *Error, or
-// with an error that a parameter's Use or a kernel met, into *err. Other panics go on.
+// with an error that a parameter's Use, an Arena or a kernel met, into *err.
+// Other panics go on.
 func Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -37,6 +38,8 @@ func Catch(err *error) {
 	case *device.LabelError:
 		*err = r
 	case *device.ShapeError:
+		*err = r
+	case *device.MemoryError:
 		*err = r
 	default:
 		panic(r)

@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,6 +127,28 @@ func TestTapeSurvivesAMistake(t *testing.T) {
 		require.EqualError(t, pass(), "sum (add): 1 x 2 and 2 x 1 differ in shape")
 	}
 	require.Equal(t, peak, tape.Arena().Peak())
+}
+
+// full is a device whose memory is used up.
+type full struct{ device.Device }
+
+var errFull = errors.New("the device is full")
+
+func (full) Alloc(device.Type, int) (device.Buf, error) { return device.Buf{}, errFull }
+
+func TestMissingMemoryIsReturned(t *testing.T) {
+	l := nn.NewLinear("fc", 2, 3, nn.LinearConfig{})
+	materialize(t, naive.New(), l)
+	tape := nn.NewTape(full{naive.New()})
+	pass := func() (err error) {
+		defer nn.Catch(&err)
+		tape.Begin(nn.Pass{Training: true})
+		l.Forward(tape, tape.Input(device.FromF32([]float32{1, 2}), nn.Plain(1, 2), false))
+		return nil
+	}
+	err := pass()
+	require.ErrorIs(t, err, errFull)
+	require.EqualError(t, err, "no memory for 3 x f32: the device is full")
 }
 
 // Other panics are bugs, and go on.
