@@ -76,10 +76,23 @@ func (e *Executor) Step(ctx context.Context, samples, micro int) error {
 			if a.Kind == schedule.Wait {
 				return err // which says the step
 			}
-			return fmt.Errorf("step %d: %s: %w", e.cfg.Fusion.Completed()+1, a, err)
+			return fmt.Errorf("step %d, %s: %w", e.cfg.Fusion.Completed()+1, e.describe(a), err)
 		}
 	}
 	return nil
+}
+
+// describe says what an action is, for errors.
+func (e *Executor) describe(a schedule.Action) string {
+	pass := "forward"
+	switch a.Kind {
+	case schedule.Forward:
+	case schedule.Backward:
+		pass = "backward"
+	default:
+		return "action " + a.String()
+	}
+	return fmt.Sprintf("%s pass of micro-batch %d", pass, e.micros[a.Micro].Index)
 }
 
 func (e *Executor) schedule(micros int) []schedule.Action {
