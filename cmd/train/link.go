@@ -32,16 +32,30 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 	if err != nil {
 		return nil, &coded{err, exitNetwork}
 	}
-	transport, err := tcp.Join(ctx, tcp.Config{
-		Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
-		Store: meeting.Store, ListenAddr: meeting.LocalAddr(), ConnectTimeout: c.Collective.Timeout,
-	})
+	transport, err := tcp.Join(ctx, tcpConfig(place, meeting, &c.Collective))
 	if err != nil {
 		cancel() // nobody is worth waiting for
 		_ = meeting.Close(ctx)
 		return nil, &coded{err, exitNetwork}
 	}
 	return &link{transport: transport, name: "tcp", meeting: meeting}, nil
+}
+
+// tcpConfig is how the settings want a rank's connections.
+func tcpConfig(place launch.Place, meeting *launch.Rendezvous, c *config.Collective) tcp.Config {
+	t := tcp.Config{
+		Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
+		Store: meeting.Store, Interface: c.Interface, Ports: tcp.PortRange{First: c.Ports.Low, Last: c.Ports.High},
+		ConnectTimeout: c.Timeout, Retry: c.Retry, Sockets: c.SocketsPerPeer, Checksum: c.Checksum,
+		Segment: int(c.Segment), Buffer: int(float64(c.BufferMB) * (1 << 20)),
+	}
+	if c.Interface == "" {
+		t.ListenAddr = meeting.LocalAddr()
+	}
+	if c.TLS.Name != "off" {
+		t.TLS = &tcp.TLS{Cert: c.TLS.Cert, Key: c.TLS.Key, CA: c.TLS.CA}
+	}
+	return t
 }
 
 // close leaves the others. What they did not live to say is told elsewhere.

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -71,6 +72,9 @@ func (p PortRange) String() string {
 	return fmt.Sprintf("%d..%d", p.First, p.Last)
 }
 
+// MaxSegment bounds Config.Segment.
+const MaxSegment = dataMax
+
 const (
 	maxSockets     = 16
 	defaultSegment = 1 << 20
@@ -88,6 +92,8 @@ func (c Config) check() error {
 		return fmt.Errorf("tcp: %d sockets per peer, at most %d", c.Sockets, maxSockets)
 	case c.Segment < 0 || c.Segment > dataMax:
 		return fmt.Errorf("tcp: segments of %d bytes, at most %d", c.Segment, dataMax)
+	case c.Size > 1 && c.Token == "" && c.TLS != nil && *c.TLS == (TLS{}):
+		return errors.New("tcp: encryption without a job token would let anybody in between; set GRADFUSION_TOKEN to the same secret on all ranks, or name certificates")
 	case c.Buffer < 0 || c.Retry < 0:
 		return fmt.Errorf("tcp: buffers of %d bytes, %d retries", c.Buffer, c.Retry)
 	case c.Ports.First < 0 || c.Ports.Last > 65535 || c.Ports.First > c.Ports.Last:

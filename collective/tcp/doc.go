@@ -1,10 +1,11 @@
-// Package tcp is the transport between processes over TCP: one socket per pair
-// of ranks, IPv4 or IPv6.
+// Package tcp is the transport between processes over TCP, IPv4 or IPv6: one
+// socket per pair of ranks, or several over which large messages are striped.
 //
 // Every rank listens, publishes its address in the rendezvous store and connects
 // to the ranks below its own, so each pair has one dialer. Both ends prove the
-// job's token first; strangers on the port are turned away and reported to
-// Config.Refused.
+// job's token first, over an encrypted channel where Config.TLS asks for one;
+// strangers on the port cost a place for some seconds, are turned away and
+// reported to Config.Refused.
 //
 // Messages up to 64 KiB are sent at once (eager) and wait at the receiver in
 // pooled buffers, at most 64 MiB per pair and direction; beyond that, and for larger
@@ -15,11 +16,27 @@
 //	large:  Send --- Announce tag, size ----------------------> Recv
 //	             <-- Grant ------------------------------------
 //	             --- Data up to 1 MiB, Data, ... ------------->
+//	             <-- Done -------------------------------------
 //
-// One goroutine per peer reads and never waits for anything but the socket; one
-// per peer writes what a caller could not write without blocking. Frames of
-// different messages interleave, so a grant waits for one frame at most and
-// ranks that all send large messages to one another make progress.
+// One goroutine per socket reads and never waits for anything but the socket; one
+// writes what a caller could not write without blocking. Frames of different
+// messages interleave, so a grant waits for one frame at most and ranks that all
+// send large messages to one another make progress. Who waits for a message that
+// will come soon reads the socket itself for up to 50 us, which saves waking two
+// goroutines; it stops doing so after a few long waits.
+//
+// # Broken connections
+//
+// A sender keeps each frame until the peer has handled it: small ones as they
+// are, about 4 MiB at most beyond what the sockets hold, those of large messages
+// as references to the caller's memory, which is why Send of a large message
+// returns when the peer has it. When a connection breaks and Config.Retry allows,
+// the rank that dialed dials again, both say how many frames they have handled,
+// and each goes on after that one. A peer that no longer listens is dead and
+// reported at once. Config.Checksum finds bytes that changed on their way; that
+// is an error of the link and not repaired.
+//
+// # Cancelling and leaving
 //
 // Cancelling a call never spoils the stream. A cancelled Recv that had been
 // matched consumes its message, unseen. A cancelled Send that had begun makes
@@ -29,5 +46,6 @@
 // peers. One that closes is only missed by calls that need it: they say that it
 // has left. Messages that it sent before can still be received.
 //
-// Left out: encryption, several sockets per peer, resuming a broken stream.
+// Left out: finding out that a peer is frozen or cut off without a sign, which
+// is collective/monitor's part.
 package tcp

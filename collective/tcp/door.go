@@ -34,6 +34,7 @@ type door struct {
 	conns [][]net.Conn  // by rank and socket
 	need  int           // connections of peers of higher rank that have not come
 	full  chan struct{} // closed when need is 0
+	away  error         // why the newest connection was turned away
 
 	ready     chan struct{} // closed when transport is there
 	transport *Transport
@@ -135,14 +136,21 @@ func (d *door) accept() {
 		}
 		d.all.Go(func() {
 			if err := d.receive(conn); err != nil {
-				if d.Refused != nil {
-					d.Refused(conn.RemoteAddr(), err)
-				}
-				_ = conn.Close()
+				d.turnAway(conn, err)
 			}
 			<-d.places
 		})
 	}
+}
+
+func (d *door) turnAway(conn net.Conn, err error) {
+	d.mu.Lock()
+	d.away = fmt.Errorf("%v: %w", conn.RemoteAddr(), err)
+	d.mu.Unlock()
+	if d.Refused != nil {
+		d.Refused(conn.RemoteAddr(), err)
+	}
+	_ = conn.Close()
 }
 
 // receive greets one connection and gives it to whom it belongs. After an error

@@ -30,6 +30,12 @@ func parsePattern(text string) (namePattern, error) {
 	return p, nil
 }
 
+// CheckInterface finds a mistake in a Config.Interface.
+func CheckInterface(pattern string) error {
+	_, err := parsePattern(pattern)
+	return err
+}
+
 func (p namePattern) matches(name string) bool {
 	for _, n := range p.names {
 		if name == n || !p.exact && strings.HasPrefix(name, n) {

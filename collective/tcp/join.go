@@ -85,8 +85,14 @@ func (d *door) connect(ctx context.Context) ([][]int, error) {
 	case <-d.full:
 		return groupHosts(identities), nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("tcp: rank %d: ranks %s did not connect within %v: %w",
+		err := fmt.Errorf("tcp: rank %d: ranks %s did not connect within %v: %w",
 			d.Rank, d.missing(), time.Since(start).Round(time.Millisecond), ctx.Err())
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.away != nil {
+			err = fmt.Errorf("%w (turned away was %w)", err, d.away)
+		}
+		return nil, err
 	}
 }
 

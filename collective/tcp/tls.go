@@ -21,8 +21,7 @@ import (
 // TLS says how connections are encrypted, always with TLS 1.3. Its zero value
 // makes a certificate of the process's own, which nobody has to know: the proof
 // of the job's token covers the encrypted channel (RFC 9266), so that nobody
-// without the token can be at either end or in between. With a job token that is
-// empty this encrypts but proves nothing.
+// without the token can be at either end or in between. It wants a token.
 //
 // With files, each rank shows the certificate Cert and checks that the peer's is
 // signed by CA, in addition to the token.

@@ -24,6 +24,7 @@ func (c *Config) belongsTo(key string) string {
 		{"optim.schedule.power", "optim.schedule.name", c.Optim.Schedule.Name, "polynomial"},
 		{"optim.schedule.final", "optim.schedule.name", c.Optim.Schedule.Name, "linear cosine polynomial"},
 		{"fusion.wire.rank", "fusion.wire.name", c.Fusion.Wire.Name, "powersgd"},
+		{"collective.tls.cert collective.tls.key collective.tls.ca", "collective.tls.name", c.Collective.TLS.Name, "files"},
 		{"fusion.wire.start", "fusion.wire.name", c.Fusion.Wire.Name, "powersgd topk"},
 	} {
 		if slices.Contains(strings.Fields(row.keys), key) && !slices.Contains(strings.Fields(row.names), row.chosen) {

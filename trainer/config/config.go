@@ -137,8 +137,17 @@ type Collective struct {
 	Ports          Span          `yaml:"ports"` // 0: auto
 	RankTable      string        `yaml:"rank_table"`
 	Checksum       bool          `yaml:"checksum"`
-	TLS            string        `yaml:"tls"`
+	TLS            TLS           `yaml:"tls"`
 	Faults         []string      `yaml:"faults"`
+}
+
+// TLS is the encryption of connections. In YAML it is a name, or a mapping with
+// the name and its files.
+type TLS struct {
+	Name string `yaml:"name"` // off, auto or files
+	Cert string `yaml:"cert"` // files: PEM, as the others
+	Key  string `yaml:"key"`
+	CA   string `yaml:"ca"`
 }
 
 // Compute is how one rank calculates.

@@ -92,7 +92,7 @@ func TestLaterChoiceDropsSettingsOfEarlierOne(t *testing.T) {
 
 func TestVariablesAreDistinct(t *testing.T) {
 	seen := make(map[string]string)
-	for _, key := range append(Keys(), "fusion.wire", "optim.schedule") {
+	for _, key := range append(Keys(), "fusion.wire", "optim.schedule", "collective.tls") {
 		require.Empty(t, seen[variable(key)], key)
 		seen[variable(key)] = key
 	}

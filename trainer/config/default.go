@@ -18,7 +18,7 @@ func Default() *Config {
 		Fusion:   Fusion{ThresholdMB: 16, FirstMB: 1, Overlap: true, Wire: Wire{Name: "f32"}, WireScope: "all"},
 		AMP:      AMP{Level: "O0", Type: "f16", KeepBatchNormFP32: true},
 		Collective: Collective{Backend: "cpu", Transport: "auto", Algorithm: "auto", Timeout: 60 * time.Second,
-			Stall: 5 * time.Second, Heartbeat: time.Second, Retry: 3, SocketsPerPeer: 1, TLS: "off"},
+			Stall: 5 * time.Second, Heartbeat: time.Second, Retry: 3, SocketsPerPeer: 1, TLS: TLS{Name: "off"}},
 		Compute:    Compute{Kernels: "auto", Conv: "auto"},
 		Launch:     Launch{NProc: Span{1, 1}, Rendezvous: "auto", Placement: "auto"},
 		Checkpoint: Checkpoint{Every: Every{Epochs: 1}, Keep: 3, Async: true},

@@ -90,15 +90,18 @@ collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, br
 collective.timeout  a call that takes longer has failed
 collective.stall  a call that waits longer is reported: who is missing, and what it does instead; 0s reports none
 collective.heartbeat  interval at which ranks show that they live; one that misses three is reported
-collective.retry  attempts to connect, and to repair a broken connection
+collective.retry  attempts in a row to build up a broken tcp connection again, from where it broke; 0: a broken connection is a lost rank
 collective.sockets_per_peer  TCP connections between two ranks, 1 to 16
-collective.segment  largest piece of a message, such as 256KiB
-collective.buffer_mb  socket buffers, in 2^20 bytes
-collective.interface  network interfaces to use, by name
-collective.ports  ports to listen on, such as 20000..20100
+collective.segment  largest piece of a message that tcp writes at once, up to 64MiB; auto is 1MiB
+collective.buffer_mb  buffers of each tcp socket, in 2^20 bytes; auto leaves them to the kernel, which is faster as a rule
+collective.interface  network interface to use, by name: "eth" (begins so), "=eth0" (exactly), "^docker" (not), "^=lo"; several with commas
+collective.ports  ports to listen on, such as 20000..20100; every rank of a host takes one
 collective.rank_table  file that places the ranks
-collective.checksum  verify every message with CRC32C
-collective.tls  off, or how connections are encrypted
+collective.checksum  verify every tcp message with CRC32C
+collective.tls.name  off; auto: TLS 1.3 between the holders of the job's token; files: and of a certificate
+collective.tls.cert  of files: PEM file with this rank's certificate
+collective.tls.key  of files: PEM file with its key
+collective.tls.ca  of files: PEM file with the authority that all certificates come from
 collective.faults  faults to inject, for tests of a job, such as ["rank=1 kind=delay after=10 count=3 for=2s"]; kind is delay, reorder, drop, corrupt, freeze or kill; further keys are peer, chance and seed
 compute.threads  threads per rank; auto is cores / local ranks
 compute.kernels  auto, naive, portable, avx2, avx512, neon, openblas, onednn, ascend

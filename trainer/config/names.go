@@ -77,3 +77,4 @@ func (c *Config) unknownName(key, name string, known []string) error {
 	}
 	return c.Errorf(key, "%s: %s is not known; known: %s", key, quote(name), strings.Join(known, ", "))
 }
+		{"collective.tls.name", words("off auto files"), words("off auto files")},

@@ -21,7 +21,7 @@ func variable(key string) string {
 
 // setFromEnvironment applies the variables in the order of their names.
 func (c *Config) setFromEnvironment(environ []string) error {
-	keys := append(Keys(), "fusion.wire", "optim.schedule")
+	keys := append(Keys(), "fusion.wire", "optim.schedule", "collective.tls")
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = variable(key)

@@ -80,7 +80,7 @@ func wants(v reflect.Value) string {
 	switch t := v.Type(); {
 	case t == reflect.TypeFor[Names]():
 		return "auto or a list such as [a, b]"
-	case t == reflect.TypeFor[Wire](), t == reflect.TypeFor[Schedule]():
+	case t == reflect.TypeFor[Wire](), t == reflect.TypeFor[Schedule](), t == reflect.TypeFor[TLS]():
 		return "a name, or a mapping with the key name"
 	case t == reflect.TypeFor[LossScale]():
 		return "dynamic or a number above 0"

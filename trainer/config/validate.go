@@ -63,6 +63,9 @@ func (c *Config) checkLists() error {
 	if _, err := faulty.ParseAll(c.Collective.Faults); err != nil {
 		return c.Errorf("collective.faults", "collective.faults: %v", err)
 	}
+	if err := c.checkConnections(); err != nil {
+		return err
+	}
 	for _, n := range c.Model.Hidden {
 		if n < 1 {
 			return c.Errorf("model.hidden", "model.hidden holds %d; a layer has at least 1 unit", n)

@@ -222,6 +222,12 @@ func (w *Wire) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// UnmarshalText reads the name alone and clears the files.
+func (t *TLS) UnmarshalText(text []byte) error {
+	*t = TLS{Name: string(text)}
+	return nil
+}
+
 // UnmarshalText reads the name alone.
 func (s *Schedule) UnmarshalText(text []byte) error {
 	s.Name = string(text)
