@@ -28,10 +28,9 @@ type bucket struct {
 	values  device.Buf // the parameters' masters, in the same places
 	label   string     // for reports
 
-	pending  int // entries that the present leaf has not completed
-	ready    bool
-	work     *collective.Work
-	released int64 // clock of the release
+	pending int // entries that the present leaf has not completed
+	ready   bool
+	work    *collective.Work
 
 	leaf device.Buf // deterministic: the present leaf's gradients
 	tree counter    // deterministic: this rank's nodes

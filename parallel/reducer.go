@@ -36,6 +36,9 @@ type reducer struct {
 // errUnused explains a bucket that never became full.
 var errUnused = errors.New("no gradient arrived")
 
+// errMoreUses explains a delivery that nobody waits for.
+var errMoreUses = errors.New("a forward pass used it more often than the first one of rank 0 did, which says how often it is used at most")
+
 // cut asks rank 0 for the order in which gradients become complete, places the
 // parameters in buckets and moves their masters into flat memory. uses is what
 // this rank's first forward pass used; nil on a rank that ran none.
@@ -151,32 +154,35 @@ func (r *reducer) beginLeaf(arm bool) {
 // onGrad counts down; it runs inside the backward pass.
 func (r *reducer) onGrad(p *nn.Param, _, leaf int) {
 	e := r.entries[p]
-	e.pending--
-	if e.pending > 0 {
+	if e.pending == 0 {
+		panic(&nn.UseError{Param: p.Name, Err: errMoreUses})
+	}
+	if e.pending--; e.pending > 0 {
 		return
 	}
-	if e.uses > 1 && (r.armed || r.cfg.Deterministic) {
-		r.mergeUses(e)
-	}
+	r.settle(e)
 	b := e.bucket
 	if b.pending--; b.pending == 0 {
 		r.full(b, leaf)
 	}
 }
 
-// mergeUses adds the gradients of the later uses to the first's, in order of
-// use.
-func (r *reducer) mergeUses(e *entry) {
+// settle ends a leaf's part in a parameter: a first use without a gradient
+// counts as zero, and the last leaf that adds to the later uses' slots adds these
+// to the first's, in order of use.
+func (r *reducer) settle(e *entry) {
+	e.pending = 0
 	first, written := e.param.Grad(0)
+	if !written {
+		r.cfg.Device.Kernels().Fill(first, 0)
+	}
+	if !r.armed && !r.cfg.Deterministic {
+		return
+	}
 	for i, x := range e.extras {
-		if _, ok := e.param.Grad(i + 1); !ok {
-			continue
+		if _, ok := e.param.Grad(i + 1); ok {
+			r.cfg.Device.Kernels().Add(first, first, x)
 		}
-		if !written {
-			r.cfg.Device.Kernels().Fill(first, 0)
-			written = true
-		}
-		r.cfg.Device.Kernels().Add(first, first, x)
 	}
 }
 
@@ -205,7 +211,6 @@ func (r *reducer) releaseReady() {
 }
 
 func (r *reducer) release(b *bucket) {
-	b.released = r.cfg.Events.Now()
 	if r.cfg.Deterministic {
 		b.work = r.canon.start(r, b)
 		return
@@ -225,13 +230,9 @@ func (r *reducer) finishLeaves(leaf int) error {
 				errUnused, strings.Join(names, ", "), leaf)
 		}
 		for _, e := range b.entries {
-			if e.pending > 0 && e.uses > 1 {
-				r.mergeUses(e)
+			if e.pending > 0 {
+				r.settle(e)
 			}
-			if g, written := e.param.Grad(0); !written {
-				r.cfg.Device.Kernels().Fill(g, 0)
-			}
-			e.pending = 0
 		}
 		b.pending = 0
 		r.full(b, leaf)
