@@ -151,7 +151,7 @@ func (l *exchangeLane) next() bool {
 	part := l.queue[l.head]
 	gone := l.done.Load() >= l.limit
 	g.mu.Unlock()
-	err := l.guard.begin(part.work)
+	err := l.guard.begin(part.work, time.Now())
 	if err == nil && gone {
 		err = fmt.Errorf("it %w the group", ErrClosed)
 	}

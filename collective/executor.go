@@ -60,14 +60,15 @@ func (e *executor) run(w *Work) error {
 			return err
 		}
 	}
-	start := time.Now().UnixNano()
+	now := time.Now() // a call of a microsecond notices each look at the clock
+	start := now.UnixNano()
 	e.latest.Store(start)
 	e.group.began.Store(start)
 	if err := e.group.stillOpen(w.sequence); err != nil {
 		return err
 	}
 	if c.alloc != nil {
-		if err := e.guard.begin(w); err != nil {
+		if err := e.guard.begin(w, now); err != nil {
 			return err
 		}
 		defer e.guard.end()
@@ -77,7 +78,7 @@ func (e *executor) run(w *Work) error {
 	if err != nil {
 		return err
 	}
-	err = e.guard.begin(w)
+	err = e.guard.begin(w, now)
 	handled := false
 	if err == nil && prog.shared {
 		handled, err = e.runShared(prog, w)

@@ -21,22 +21,26 @@ type guard struct {
 	blamed   int // whom the rank waited for waits for itself, or -1
 	deadline time.Time
 	timer    *time.Timer
+	armed    bool            // the timer runs; it is not stopped between calls
 	watched  <-chan struct{} // the context's end that stop belongs to
 	stop     func() bool
 }
 
-// begin watches w; its error is that w's context has ended already.
-func (d *guard) begin(w *Work) error {
+// begin watches w from now on; its error is that w's context has ended already.
+func (d *guard) begin(w *Work, now time.Time) error {
 	d.waiting.Store(-1)
 	timeout := d.group.config.Timeout
 	d.mu.Lock()
 	d.work, d.blamed = w, -1
-	d.deadline = time.Now().Add(timeout)
-	if d.timer == nil {
+	d.deadline = now.Add(timeout)
+	switch {
+	case d.armed: // it fires no later than it would now
+	case d.timer == nil:
 		d.timer = time.AfterFunc(min(timeout, nudgeEvery), d.expired)
-	} else {
+	default:
 		d.timer.Reset(min(timeout, nudgeEvery))
 	}
+	d.armed = true
 	if ended := w.ctx.Done(); ended != nil && ended != d.watched {
 		if d.stop != nil {
 			d.stop()
@@ -55,7 +59,6 @@ func (d *guard) begin(w *Work) error {
 func (d *guard) end() {
 	d.mu.Lock()
 	d.work = nil
-	d.timer.Stop()
 	d.mu.Unlock()
 }
 
@@ -77,17 +80,21 @@ func (d *guard) expired() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.work == nil {
+		d.armed = false
 		return
 	}
 	peer := d.peer()
+	timeout := d.group.config.Timeout
 	if left := time.Until(d.deadline); left > 0 {
-		if peer >= 0 && d.sender != nil {
+		wait := min(left, nudgeEvery)
+		if running := timeout - left; running < nudgeEvery/2 { // the timer was an earlier call's
+			wait = min(left, nudgeEvery-running)
+		} else if peer >= 0 && d.sender != nil {
 			d.group.nudge(peer, d.work.sequence)
 		}
-		d.timer.Reset(min(left, nudgeEvery))
+		d.timer.Reset(wait)
 		return
 	}
-	timeout := d.group.config.Timeout
 	err := fmt.Errorf("not done within %v: %w", timeout, context.DeadlineExceeded)
 	suspect := d.group.suspected()
 	switch {

@@ -51,6 +51,9 @@ func newLayout(ranks int) layout {
 	if ranks > 4 {
 		l.ring = 256 << 10
 	}
+	if ranks > 2 { // which often share processors: fewer turns
+		l.stage = 1 << 20
+	}
 	l.table = armedAt + ranks*line
 	l.rings = roundUp(l.table+domainsMax*line, 4096)
 	l.control = roundUp(l.rings+ranks*ranks*l.ringStride(), grain)
