@@ -17,7 +17,7 @@ func (g *Group) folds(c *Call) bool {
 
 // foldPiece is how many bytes of a slice are folded at once: the next piece
 // arrives and the last one leaves meanwhile.
-const foldPiece = 256 << 10
+const foldPiece = 1 << 20
 
 // folding is a fold being compiled, piece by piece.
 type folding struct {

@@ -22,7 +22,7 @@ func testSimulation(t *testing.T, connect Connect) {
 				for _, k := range a.Kinds {
 					lengths := []int{5*n + 3}
 					if n == 3 {
-						lengths = append(lengths, 300_001) // parts of several segments
+						lengths = append(lengths, 60_011) // large messages
 					}
 					for _, length := range lengths {
 						if err := simulate(ctx, g, a, k, length); err != nil {
