@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/trainer"
 )
 
 // TestSameStateHoweverStarted: one process, goroutine ranks, launched workers
@@ -154,6 +158,22 @@ func TestPanicIsOneParagraph(t *testing.T) {
 	require.Equal(t, exitFailed, c.run([]string{"version"}))
 	require.Empty(t, stdout.String())
 	require.Contains(t, stderr.String(), "a mistake in GradFusion")
+	require.NotContains(t, stderr.String(), "goroutine")
+}
+
+// A rank on a goroutine of its own is no exception, and ends the others.
+func TestPanicOfARankIsOneParagraph(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	c := &command{stdout: &stdout, stderr: &stderr, train: func(ctx context.Context, job trainer.Job) (*metrics.Summary, error) {
+		if job.Comm.Rank() == 1 {
+			panic("met in a kernel")
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	require.Equal(t, exitFailed, c.run(strings.Fields("-config mlp.yaml -nproc 3 -set collective.transport=inproc -set observe.run_dir=")), stderr.String())
+	require.Empty(t, stdout.String())
+	require.Contains(t, strings.Join(strings.Fields(stderr.String()), " "), "a mistake in GradFusion, not yours: met in a kernel")
 	require.NotContains(t, stderr.String(), "goroutine")
 }
 

@@ -33,7 +33,7 @@ func (j *job) here(ctx context.Context, world int) error {
 	for rank, transport := range transports {
 		group.Go(func() error {
 			transport := j.inject(transport, nil)
-			s, err := j.rank(ctx, transport, world)
+			s, err := j.caught(ctx, transport, world)
 			errs[rank] = errors.Join(err, transport.Close())
 			if rank == 0 {
 				summary = s
@@ -48,6 +48,17 @@ func (j *job) here(ctx context.Context, world int) error {
 	err := gravest(append([]error{first}, errs...))
 	j.tidy(err)
 	return j.result(summary, err)
+}
+
+// caught is rank with a panic as its error, for ranks on goroutines of their own,
+// whose panics command.run does not see.
+func (j *job) caught(ctx context.Context, transport collective.Transport, local int) (s *metrics.Summary, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &bug{what: fmt.Sprint(r)}
+		}
+	}()
+	return j.rank(ctx, transport, local)
 }
 
 // gravest returns the error that explains the others, given in order of time as
