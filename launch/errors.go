@@ -67,7 +67,7 @@ func (e *WorkerError) exitCode() int {
 	switch e.Code {
 	case exitUsage:
 		for _, line := range e.LastLines {
-			if crashed(line) {
+			if Crashed(line) {
 				return exitFailed
 			}
 		}

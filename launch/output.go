@@ -63,8 +63,8 @@ func (t *tee) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// crashed reports whether the Go runtime printed this line on ending a program.
-func crashed(line string) bool {
+// Crashed reports whether the Go runtime printed this line on ending a program.
+func Crashed(line string) bool {
 	for _, beginning := range []string{"panic: ", "fatal error: ", "SIGSEGV: ", "SIGBUS: ", "SIGFPE: ", "SIGILL: ", "SIGQUIT: ", "SIGABRT: "} {
 		if strings.HasPrefix(line, beginning) {
 			return true
@@ -81,7 +81,7 @@ func (l *log) lastLines() []string {
 	}
 	all := l.tail(about.Size(), crashBytes)
 	for i, line := range all {
-		if crashed(line) {
+		if Crashed(line) {
 			return all[i:min(len(all), i+tailLines)]
 		}
 	}

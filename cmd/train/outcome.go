@@ -21,19 +21,9 @@ type told struct {
 
 func (e *told) Error() string { return e.text }
 
-// beginnings of what a worker writes last: our paragraph, or the runtime's.
-func lastWords() []string {
-	return []string{"train: ", "panic: ", "fatal error: ", "SIGSEGV: ", "SIGBUS: ", "SIGFPE: ", "SIGILL: ", "SIGQUIT: ", "SIGABRT: "}
-}
-
-func isLastWord(line string) bool {
-	for _, beginning := range lastWords() {
-		if strings.HasPrefix(line, beginning) {
-			return true
-		}
-	}
-	return false
-}
+// isLastWord reports whether a line begins what a worker writes last: our
+// paragraph, or the runtime's.
+func isLastWord(line string) bool { return strings.HasPrefix(line, "train: ") || launch.Crashed(line) }
 
 // holder passes rank 0's lines on until its last words, which it keeps: the
 // launcher knows better which rank is to blame.
