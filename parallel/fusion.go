@@ -118,7 +118,7 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 		return nil, err
 	}
 	if cfg.Deterministic {
-		g.reducer.canon = newCanonical(ctx)
+		g.reducer.canonical = newCanonicalReducer(ctx)
 	}
 	return g, nil
 }
@@ -227,8 +227,8 @@ func (g *GradFusion) Outcome() Outcome { return g.outcome }
 // Close ends the GradFusion's goroutines; calls in flight fail.
 func (g *GradFusion) Close() error {
 	g.cancel()
-	if g.reducer.canon != nil {
-		g.reducer.canon.close()
+	if g.reducer.canonical != nil {
+		g.reducer.canonical.close()
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type reducer struct {
 	hi    int
 	count int // leaves of the step, over all ranks
 
-	canon *canonical // deterministic
+	canonical *canonicalReducer // deterministic
 }
 
 // errUnused explains a bucket that never became full.
@@ -212,7 +212,7 @@ func (r *reducer) releaseReady() {
 
 func (r *reducer) release(b *bucket) {
 	if r.cfg.Deterministic {
-		b.work = r.canon.start(r, b)
+		b.work = r.canonical.start(r, b)
 		return
 	}
 	b.work = r.comm.Start(r.ctx, collective.Call{Kind: plan.AllReduce, In: b.grad, Label: b.label})

@@ -10,24 +10,24 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// canonical reduces buckets over the canonical tree, one after another on a
+// canonicalReducer reduces buckets over the canonical tree, one after another on a
 // goroutine of its own, so that the backward pass goes on meanwhile. Per bucket
 // of n elements and R ranks: an all-to-all of each rank's nodes (at most
 // 2 log2 M of them) cut in R slices, a fold by each slice's owner, and an
 // all-gather: n (nodes + 1) (R-1)/R elements sent by a rank.
-type canonical struct {
-	jobs chan canonicalJob
+type canonicalReducer struct {
+	jobs chan reduceJob
 	done sync.WaitGroup
 }
 
-type canonicalJob struct {
+type reduceJob struct {
 	r        *reducer
 	b        *bucket
 	complete func(error)
 }
 
-func newCanonical(ctx context.Context) *canonical {
-	c := &canonical{jobs: make(chan canonicalJob, 1024)}
+func newCanonicalReducer(ctx context.Context) *canonicalReducer {
+	c := &canonicalReducer{jobs: make(chan reduceJob, 1024)}
 	c.done.Go(func() {
 		for j := range c.jobs {
 			j.complete(j.r.reduceCanonical(ctx, j.b))
@@ -37,14 +37,14 @@ func newCanonical(ctx context.Context) *canonical {
 }
 
 // start enqueues a bucket.
-func (c *canonical) start(r *reducer, b *bucket) *collective.Work {
+func (c *canonicalReducer) start(r *reducer, b *bucket) *collective.Work {
 	w, complete := collective.NewWork()
-	c.jobs <- canonicalJob{r, b, complete}
+	c.jobs <- reduceJob{r, b, complete}
 	return w
 }
 
 // close waits for the goroutine; nothing may be started afterwards.
-func (c *canonical) close() {
+func (c *canonicalReducer) close() {
 	close(c.jobs)
 	c.done.Wait()
 }
