@@ -1,19 +1,39 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Setting is one key with its default as YAML text and what it means.
 type Setting struct{ Key, Default, Meaning string }
 
-// Describe lists every key in the order of the YAML.
+// Describe lists every key in the order of the YAML, and says what of it this
+// version would refuse.
 func Describe() []Setting {
-	defaults := Default()
+	defaults, missing := Default(), notYet()
 	var out []Setting
 	for line := range strings.SplitSeq(strings.TrimSpace(meanings), "\n") {
 		key, meaning, _ := strings.Cut(line, "  ")
-		out = append(out, Setting{Key: key, Default: leafText(defaults.lookup(key)), Meaning: strings.TrimSpace(meaning)})
+		out = append(out, Setting{Key: key, Default: leafText(defaults.lookup(key)), Meaning: strings.TrimSpace(meaning) + missing[key]})
 	}
 	return out
+}
+
+// notYet has a remark for each key that this version refuses, or of whose names
+// it refuses some.
+func notYet() map[string]string {
+	remarks := map[string]string{}
+	for _, row := range unsupported() {
+		remarks[row.key] = " (not in this version yet)"
+	}
+	for _, choice := range choices() {
+		later := slices.DeleteFunc(slices.Clone(choice.all), func(name string) bool { return slices.Contains(choice.have, name) })
+		if len(later) > 0 {
+			remarks[choice.key] = " (not in this version yet: " + strings.Join(later, ", ") + ")"
+		}
+	}
+	return remarks
 }
 
 const meanings = `
