@@ -40,6 +40,7 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	if err != nil {
 		return err
 	}
+	link.explain(j.stderr)
 	link.transport = j.inject(link.transport, dieAtOnce)
 	j.table = link.meeting.Store
 	summary, err := j.ranked(ctx, place, link)

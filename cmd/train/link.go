@@ -19,6 +19,7 @@ import (
 type link struct {
 	transport collective.Transport
 	name      string // the transport's, as collective.transport has it
+	why       string // auto did not take shared memory although all ranks are on one host
 	meeting   *launch.Rendezvous
 	failed    bool // the run has; the others may never leave
 }
@@ -32,13 +33,13 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 	if err != nil {
 		return nil, &coded{err, exitNetwork}
 	}
-	transport, err := tcp.Join(ctx, tcpConfig(place, meeting, &c.Collective))
+	l, err := joinTransport(ctx, place, meeting, c)
 	if err != nil {
 		cancel() // nobody is worth waiting for
 		_ = meeting.Close(ctx)
 		return nil, &coded{err, exitNetwork}
 	}
-	return &link{transport: transport, name: "tcp", meeting: meeting}, nil
+	return l, nil
 }
 
 // tcpConfig is how the settings want a rank's connections.

@@ -44,8 +44,9 @@ func choices() []choice {
 		{"amp.level", words("O0"), words("O0 O1 O2 O3")},
 		{"amp.type", words("f16"), words("f16 bf16")},
 		{"collective.backend", words("cpu"), words("cpu ascend")},
-		{"collective.transport", words("auto tcp inproc"), words("auto shm tcp inproc")},
+		{"collective.transport", words("auto shm tcp inproc"), words("auto shm tcp inproc")},
 		{"collective.algorithm", algorithms, algorithms},
+		{"collective.tls.name", words("off auto files"), words("off auto files")},
 		{"compute.kernels", words("auto naive portable avx2"), words("auto naive portable avx2 avx512 neon openblas onednn ascend")},
 		{"compute.conv", words("auto direct"), words("auto direct winograd2 winograd4")},
 	}
@@ -77,4 +78,3 @@ func (c *Config) unknownName(key, name string, known []string) error {
 	}
 	return c.Errorf(key, "%s: %s is not known; known: %s", key, quote(name), strings.Join(known, ", "))
 }
-		{"collective.tls.name", words("off auto files"), words("off auto files")},
