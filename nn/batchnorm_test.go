@@ -78,6 +78,15 @@ func TestBatchNormAddsAndRectifies(t *testing.T) {
 	}
 }
 
+// A layer that stands in two blocks has its parameters and states once.
+func TestSharedLayerIsListedOnce(t *testing.T) {
+	l := nn.NewBatchNorm2d("bn", 3, nn.BatchNormConfig{})
+	blocks := []nn.Block{nn.NewSeq("a", l), nn.NewSeq("b", nn.ReLU{}, l)}
+	require.NoError(t, nn.Materialize(naive.New(), blocks, 1))
+	require.Len(t, nn.Params(blocks), 2)
+	require.Len(t, nn.States(blocks), 2)
+}
+
 // Merging the moments of parts gives those of the whole, for every cut, and the
 // order of merging is that of the leaves.
 func TestRunningMergesMicroBatches(t *testing.T) {

@@ -70,11 +70,17 @@ func Params(blocks []Block) []*Param {
 	return out
 }
 
-// States lists the states of the blocks in order.
+// States lists the distinct states of the blocks in order.
 func States(blocks []Block) []State {
 	var out []State
+	seen := map[string]bool{}
 	for _, b := range blocks {
-		out = append(out, b.State()...)
+		for _, s := range b.State() {
+			if !seen[s.Name] {
+				seen[s.Name] = true
+				out = append(out, s)
+			}
+		}
 	}
 	return out
 }

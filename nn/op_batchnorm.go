@@ -31,7 +31,8 @@ type Norm struct {
 // A training pass normalises by the moments of its own micro-batch, with the
 // biased variance, and emits them to n.Running, which it leaves as it is. An
 // evaluation pass uses the running statistics. So does a training pass that has
-// one value per channel; it emits nothing and is counted in Running.Singles.
+// one value per channel; it emits nothing and is counted in Running.Singles. Of
+// a layer that one pass uses several times the last use counts.
 // Ioffe and Szegedy 2015.
 func (t *Tape) BatchNorm(x *Var, n Norm, residual *Var, act device.Activation) *Var {
 	d := n.describe(x, residual, act)

@@ -46,9 +46,9 @@ type session struct {
 	tape    *nn.Tape // of the evaluation
 	clock   struct{ evaluated, saved time.Time }
 
-	resumed  string   // path of the checkpoint that the run continues
-	warnings []string // to be told when the run starts
-	singles  bool     // a warning about BatchNorm was given
+	resumed  string     // path of the checkpoint that the run continues
+	warnings []string   // to be told when the run starts
+	states   []nn.State // watched until a warning about BatchNorm is given
 }
 
 // Run trains. It returns when the configured steps are done, when ctx ends, or
@@ -154,6 +154,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.resume(ctx, resumed); err != nil {
 		return err
 	}
+	s.states = nn.States(s.model.Blocks)
 	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
 		Fusion: s.fusion, Device: s.device, Blocks: s.model.Blocks, Loss: s.loss,
 		Feed: s.feed, Seed: s.cfg.Train.Seed, Events: s.job.Events,
@@ -215,12 +216,9 @@ func (s *session) step(ctx context.Context, index int) error {
 // warnSingles tells once that a BatchNorm met a single value per channel, which
 // has no variance, and used its running statistics.
 func (s *session) warnSingles() {
-	if s.singles {
-		return
-	}
-	for _, state := range nn.States(s.model.Blocks) {
+	for _, state := range s.states {
 		if r := state.Running; r != nil && r.Singles > 0 {
-			s.singles = true
+			s.states = nil
 			s.emit(Event{Kind: Warned, Text: fmt.Sprintf("%s met micro-batches with one value per channel and used its running statistics for them: larger micro-batches or images avoid that", r.Name)})
 			return
 		}

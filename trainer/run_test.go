@@ -245,6 +245,18 @@ func TestNetworkBeyondMemory(t *testing.T) {
 	require.ErrorContains(t, err, "GiB")
 }
 
+// TestSingleValuesAreWarnedOfOnce: BatchNorm over one value has no variance.
+func TestSingleValuesAreWarnedOfOnce(t *testing.T) {
+	cfg, err := config.Load("", config.Sources{Set: []string{"model.name=resnet20", "data.name=synthetic", "data.height=4", "data.width=4",
+		"data.batch=2", "train.micro_batch=1", "train.steps=3", "train.eval_every=never", "data.test_samples=1"}})
+	require.NoError(t, err)
+	var warned []string
+	_, err = trainer.Run(t.Context(), trainer.Job{Config: cfg, On: listen(trainer.Warned, &warned)})
+	require.NoError(t, err)
+	require.Len(t, warned, 1)
+	require.Contains(t, warned[0], "one value per channel")
+}
+
 func TestRunDirectory(t *testing.T) {
 	dir := t.TempDir()
 	got, err := ranks(t, 2, trainer.Job{Config: small(t, "fusion.first_mb=0.001"), RunDir: dir})
