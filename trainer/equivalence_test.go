@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/collective/shm"
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/collective/tcp"
 	"github.com/gradfusion/gradfusion/observe/metrics"
@@ -51,7 +53,7 @@ func draw(r *rand.Rand) combination {
 	c := combination{
 		model: pick("mlp", "cnn", "resnet20"), optimizer: pick("sgd", "momentum", "nesterov", "adam", "adamw"),
 		batch: []int{24, 37, 64}[r.IntN(3)], clip: []float64{0, 0.5}[r.IntN(2)], augment: pick("none", "flip", "crop-flip"),
-		ranks: 1 + r.IntN(4), transport: pick("inproc", "tcp"), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
+		ranks: 1 + r.IntN(4), transport: pick(transportNames()...), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
 		threads: 1 + r.IntN(2), overlap: r.IntN(4) > 0, stopAfter: r.IntN(gridSteps), async: r.IntN(2) == 0,
 	}
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
@@ -134,10 +136,20 @@ func (c combination) transports(t *testing.T) (out []collective.Transport) {
 		}
 		return out
 	}
-	return tcpTransports(t, c.ranks)
+	return joined(t, c.transport, c.ranks)
 }
 
-func tcpTransports(t *testing.T, ranks int) []collective.Transport {
+// transportNames lists what this system has.
+func transportNames() []string {
+	names := []string{"inproc", "tcp"}
+	if runtime.GOOS == "linux" {
+		names = append(names, "shm")
+	}
+	return names
+}
+
+// joined makes transports whose ranks meet in a store, as processes do.
+func joined(t *testing.T, name string, ranks int) []collective.Transport {
 	ctx := t.Context()
 	server, err := store.Listen(ctx, "127.0.0.1:0", "token")
 	require.NoError(t, err)
@@ -150,7 +162,11 @@ func tcpTransports(t *testing.T, ranks int) []collective.Transport {
 			if err != nil {
 				return err
 			}
-			out[r], err = tcp.Join(ctx, tcp.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
+			if name == "shm" {
+				out[r], err = shm.Join(ctx, shm.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
+			} else {
+				out[r], err = tcp.Join(ctx, tcp.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
+			}
 			return errors.Join(err, client.Close())
 		})
 	}
