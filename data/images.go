@@ -71,7 +71,7 @@ func moments(counts *[256]int64) (mean, std float64) {
 	var total, sum float64
 	for v, k := range counts {
 		total += float64(k)
-		sum += float64(k) * float64(v)
+		sum += float64(float64(k) * float64(v))
 	}
 	mean = sum / total
 	var squares float64

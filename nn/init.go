@@ -42,7 +42,8 @@ func (i Init) Fill(out []float32, seed uint64, name string) {
 	for k := range out {
 		switch i.Kind {
 		case Uniform:
-			out[k] = float32((2*r.Float64() - 1) * float64(i.Scale))
+			u := float64(r.Float64()) // conversions keep products from being fused
+			out[k] = float32((float64(2*u) - 1) * float64(i.Scale))
 		case Normal:
 			out[k] = float32(r.NormFloat64() * float64(i.Scale))
 		default:

@@ -146,7 +146,7 @@ func portableSumSquares(out []float64, x []float32) {
 	for b := range out {
 		var s [16]float64
 		for i, v := range x[b*device.NormBlock : (b+1)*device.NormBlock] {
-			s[i%16] += float64(v) * float64(v)
+			s[i%16] += float64(float64(v) * float64(v))
 		}
 		for i := range 4 {
 			s[i] = (s[i] + s[i+4]) + (s[i+8] + s[i+12])
