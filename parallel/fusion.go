@@ -49,6 +49,9 @@ type Stage struct {
 // inside NoSync, so that the ranks would diverge.
 var ErrNotSynchronised = errors.New("the gradients of this step were never summed over the ranks: run the last micro-batch outside NoSync, then Wait")
 
+// ErrNoSamples is what Wait returns when there is nothing to wait for.
+var ErrNoSamples = errors.New("a step of no samples: Micros begins a step, of at least one sample over all ranks")
+
 // GradFusion fuses gradients into buckets, sums them over the ranks during the
 // backward pass, merges BatchNorm statistics and updates the parameters. There
 // is one on every rank, and all ranks make the same calls in the same order. It
@@ -174,6 +177,9 @@ func (g *GradFusion) NoSync(f func() error) error {
 // statistics merged and the outcome known. A rank without micro-batches
 // contributes nothing here.
 func (g *GradFusion) Wait(ctx context.Context) error {
+	if g.reducer.count == 0 {
+		return ErrNoSamples
+	}
 	empty := g.reducer.lo == g.reducer.hi
 	if g.phase != armed && !(empty && g.phase == idle) {
 		return ErrNotSynchronised

@@ -270,6 +270,21 @@ func TestRanksDoNotChangeGradients(t *testing.T) {
 	}
 }
 
+func TestStepOfNoSamples(t *testing.T) {
+	gradients(t, mlpConfig, 2, func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error {
+		if err := g.Wait(ctx); !errors.Is(err, ErrNoSamples) {
+			return fmt.Errorf("Wait before Micros gave %v", err)
+		}
+		for range g.Micros(0, 4) {
+			return errors.New("a micro-batch of no samples")
+		}
+		if err := g.Wait(ctx); !errors.Is(err, ErrNoSamples) {
+			return fmt.Errorf("Wait gave %v", err)
+		}
+		return manual(2, true)(ctx, c, g, m, s)
+	})
+}
+
 func TestForgottenSynchronisation(t *testing.T) {
 	gradients(t, mlpConfig, 2, func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error {
 		err := g.NoSync(func() error { return manual(2, false)(ctx, c, g, m, s) })
