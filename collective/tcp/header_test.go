@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"bytes"
 	"io"
 	"testing"
 
@@ -24,7 +25,7 @@ func FuzzHeader(f *testing.F) {
 		}
 		var again [headerLen]byte
 		h.put(again[:])
-		require.Equal(t, b[:headerLen], again[:], "what parses is what would be written")
+		require.Equal(t, b[:headerLen-4], again[:headerLen-4], "what parses is what would be written, but for the checksum")
 	})
 }
 
@@ -42,13 +43,17 @@ func FuzzStream(f *testing.F) {
 		}
 		return all
 	}
-	head := string(make([]byte, 64))
+	head, trailer := string(make([]byte, 64)), string(make([]byte, trailerLen))
+	announce := frame(header{kind: kindAnnounce, tag: 1, size: 100_000}, head)
 	f.Add(join(frame(header{kind: kindEager, tag: 1, size: 4}, "abcd"), frame(header{kind: kindGoodbye}, "")))
-	f.Add(join(frame(header{kind: kindAnnounce, tag: 1, size: 100_000}, head), frame(header{kind: kindData, size: 4}, "abcd"), frame(header{kind: kindAbort}, "")))
-	f.Add(join(frame(header{kind: kindAnnounce, tag: 1, size: 100_000}, head), frame(header{kind: kindWithdraw}, "")))
+	f.Add(join(announce, frame(header{kind: kindData, size: 4}, "abcd"+trailer), frame(header{kind: kindAbort, size: 4}, "")))
+	f.Add(join(announce, frame(header{kind: kindData, tag: 99_996, size: 4}, "abcd\x01"+trailer[1:]), frame(header{kind: kindVoid, size: 99_996}, "")))
+	f.Add(join(announce, frame(header{kind: kindWithdraw}, "")))
 	f.Add(join(frame(header{kind: kindAnnounce, tag: 9, size: 3}, "abc"), frame(header{kind: kindWithdraw}, ""), frame(header{kind: kindCredit, size: 9}, "")))
+	f.Add(join(frame(header{kind: kindGrant, tag: 1}, ""), frame(header{kind: kindDone}, ""), frame(header{kind: kindAck, ack: 1}, "")))
 	f.Add(frame(header{kind: kindGrant, id: 3, tag: 1}, ""))
 	f.Add(frame(header{kind: kindData, id: 3, size: 1 << 20}, ""))
+	f.Add(frame(header{kind: kindAck, ack: 1 << 31}, ""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr, peer := half(t)
 		received := make(chan error, 1)
@@ -62,5 +67,26 @@ func FuzzStream(f *testing.F) {
 		<-sent
 		require.NoError(t, tr.Close())
 		_ = peer.Close()
+	})
+}
+
+// FuzzHello reads what a dialer that knows the token may say.
+func FuzzHello(f *testing.F) {
+	c := Config{Rank: 1, Size: 4, Namespace: "job", Sockets: 2}
+	good := hello{wish: wishResume, index: 1, sockets: 2, from: 3, to: 1, size: 4, handled: 7, namespace: "job"}
+	require.Empty(f, c.objection(good))
+	f.Add(good.append(nil))
+	f.Add([]byte("GET / HTTP/1.1"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := readHello(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		again := h.append(nil)
+		require.Equal(t, b[:3], again[:3])
+		require.Equal(t, b[4:len(again)], again[4:])
+		if c.objection(h) == "" { // it is used as an index
+			require.True(t, h.from != c.Rank && h.from >= 0 && h.from < c.Size && h.index < c.Sockets)
+		}
 	})
 }
