@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective/internal/challenge"
+	"github.com/gradfusion/gradfusion/collective/internal/lobby"
 )
 
 const (
 	purpose = "GFSTORE1"
-	// A stranger may hold one of maxStrangers places for greetingTime.
+	// maxStrangers may be in their greeting, each for greetingTime.
 	greetingTime = 10 * time.Second
 	maxStrangers = 256
 )
@@ -24,7 +25,7 @@ type Server struct {
 	listener net.Listener
 	token    string
 	table    *table
-	places   chan struct{} // one element per connection that has proved nothing yet
+	lobby    lobby.Lobby // of who has proved nothing yet
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
@@ -57,7 +58,7 @@ func Serve(listener net.Listener, token string) *Server {
 		listener: listener,
 		token:    token,
 		table:    newTable(),
-		places:   make(chan struct{}, maxStrangers),
+		lobby:    lobby.Lobby{Size: maxStrangers},
 		sessions: map[*session]struct{}{},
 		idle:     make(chan struct{}),
 		ended:    make(chan struct{}),
@@ -109,10 +110,8 @@ func (s *Server) Close() error {
 
 func (s *Server) accept() {
 	for {
-		s.places <- struct{}{}
 		conn, err := s.listener.Accept()
 		if err != nil {
-			<-s.places
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
@@ -126,6 +125,7 @@ func (s *Server) accept() {
 		}
 		s.sessions[c] = struct{}{}
 		s.mu.Unlock()
+		s.lobby.Enter(conn)
 		s.running.Go(func() { s.serve(c) })
 	}
 }
@@ -143,7 +143,9 @@ func (s *Server) pause() {
 func (s *Server) serve(c *session) {
 	_ = c.conn.SetDeadline(time.Now().Add(greetingTime))
 	err := challenge.Accept(c.conn, purpose, s.token)
-	<-s.places
+	if out := s.lobby.Leave(c.conn); err == nil {
+		err = out
+	}
 	if err == nil {
 		_ = c.conn.SetDeadline(time.Time{})
 		s.count(1)

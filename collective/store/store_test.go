@@ -275,3 +275,26 @@ func TestDrainTimesOut(t *testing.T) {
 	require.True(t, errors.Is(err, context.Canceled))
 	require.ErrorContains(t, err, "1 clients are still connected")
 }
+
+// TestManyStrangers: more silent connections than there is place for do not
+// hold up a client.
+func TestManyStrangers(t *testing.T) {
+	server, err := Listen(t.Context(), "127.0.0.1:0", "secret")
+	require.NoError(t, err)
+	var strangers []net.Conn
+	for range maxStrangers + 50 {
+		conn, err := net.Dial("tcp", server.Addr().String())
+		require.NoError(t, err)
+		strangers = append(strangers, conn)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), greetingTime/2)
+	defer cancel()
+	client, err := Dial(ctx, server.Addr().String(), "secret")
+	require.NoError(t, err)
+	require.NoError(t, client.Set(ctx, "key", nil))
+	require.NoError(t, client.Close())
+	require.NoError(t, server.Close())
+	for _, conn := range strangers {
+		require.NoError(t, conn.Close())
+	}
+}

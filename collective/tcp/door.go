@@ -8,12 +8,14 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gradfusion/gradfusion/collective/internal/lobby"
 )
 
 const (
 	defaultConnectTime = 60 * time.Second
 	greetingTime       = 10 * time.Second // for a stranger to prove the token
-	maxStrangers       = 256
+	maxStrangers       = 256              // greetings at a time
 )
 
 // door is where connections of this rank come from: it listens for the higher
@@ -28,7 +30,7 @@ type door struct {
 	ctx    context.Context // ends greetings
 	cancel context.CancelFunc
 	all    sync.WaitGroup // accepting and greetings
-	places chan struct{}
+	lobby  lobby.Lobby
 
 	mu    sync.Mutex
 	conns [][]net.Conn  // by rank and socket
@@ -51,11 +53,11 @@ func openDoor(ctx context.Context, c Config) (*door, error) {
 	}
 	d := &door{
 		Config: c, secure: secure, listener: listener,
-		places: make(chan struct{}, maxStrangers),
-		conns:  make([][]net.Conn, c.Size),
-		need:   (c.Size - 1 - c.Rank) * c.Sockets,
-		full:   make(chan struct{}),
-		ready:  make(chan struct{}),
+		lobby: lobby.Lobby{Size: maxStrangers},
+		conns: make([][]net.Conn, c.Size),
+		need:  (c.Size - 1 - c.Rank) * c.Sockets,
+		full:  make(chan struct{}),
+		ready: make(chan struct{}),
 	}
 	for peer := range d.conns {
 		d.conns[peer] = make([]net.Conn, c.Sockets)
@@ -120,25 +122,19 @@ func greet(ctx context.Context, conn net.Conn, half func() error) error {
 // accept greets whoever connects, until the door closes.
 func (d *door) accept() {
 	for {
-		select {
-		case d.places <- struct{}{}:
-		case <-d.ctx.Done():
-			return
-		}
 		conn, err := d.listener.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) || d.ctx.Err() != nil {
 				return
 			}
-			<-d.places
 			rest(d.ctx, 10*time.Millisecond) // descriptors are short for a moment
 			continue
 		}
+		d.lobby.Enter(conn)
 		d.all.Go(func() {
 			if err := d.receive(conn); err != nil {
 				d.turnAway(conn, err)
 			}
-			<-d.places
 		})
 	}
 }
@@ -156,16 +152,21 @@ func (d *door) turnAway(conn net.Conn, err error) {
 // receive greets one connection and gives it to whom it belongs. After an error
 // it is the caller's to close.
 func (d *door) receive(conn net.Conn) error {
-	if err := d.tune(conn.(*net.TCPConn)); err != nil {
-		return err
-	}
+	bare := conn
 	if d.secure != nil {
 		conn = tls.Server(conn, d.secure.server)
 	}
 	var h hello
 	answered := false
 	err := greet(d.ctx, conn, func() (err error) {
-		if h, err = d.welcome(conn); err != nil || h.wish == wishResume {
+		h, err = d.welcome(conn)
+		if out := d.lobby.Leave(bare); out != nil && err != nil {
+			return out
+		}
+		if err == nil {
+			err = d.tune(bare.(*net.TCPConn))
+		}
+		if err != nil || h.wish == wishResume {
 			return err
 		}
 		if h.wish == wishJoin {

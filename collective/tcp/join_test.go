@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -165,4 +167,63 @@ func TestHosts(t *testing.T) {
 	}
 	closeAll(t, ranks)
 	require.NotEmpty(t, hostIdentity())
+}
+
+// TestManyStrangers: more silent connections than there is place for, and more
+// of them all the time, do not hold up those who belong here.
+func TestManyStrangers(t *testing.T) {
+	client := held(t)
+	joined := make(chan *Transport, 2)
+	join := func(rank int) {
+		r, err := Join(t.Context(), Config{Rank: rank, Size: 2, Store: client, Namespace: "job", Token: "secret", ConnectTimeout: greetingTime / 2})
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- r
+	}
+	go join(0)
+	value, err := client.Get(t.Context(), "job/tcp/0")
+	require.NoError(t, err)
+	address := string(value[:len(value)-len("\n"+hostIdentity())])
+	var strangers []net.Conn
+	for range maxStrangers + 50 {
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		strangers = append(strangers, conn)
+	}
+	// The first are put out for the last.
+	_, err = strangers[0].Read(make([]byte, 1))
+	require.Error(t, err)
+	go join(1)
+	closeAll(t, []*Transport{<-joined, <-joined})
+	for _, conn := range strangers {
+		require.NoError(t, conn.Close())
+	}
+}
+
+// TestSlowStranger: somebody who sends his greeting byte by byte is cut off
+// before he is through, and reads on nothing.
+func TestSlowStranger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		start := time.Now()
+		var slow sync.WaitGroup
+		slow.Go(func() {
+			for _, b := range []byte(purpose + "0123456789abcdef") {
+				<-time.After(time.Second) // of the bubble's clock
+				if _, err := far.Write([]byte{b}); err != nil {
+					return
+				}
+			}
+		})
+		err := greet(t.Context(), near, func() error {
+			_, err := Config{Size: 2}.filled().welcome(near)
+			return err
+		})
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, greetingTime, time.Since(start))
+		require.NoError(t, near.Close())
+		slow.Wait()
+		require.NoError(t, far.Close())
+	})
 }

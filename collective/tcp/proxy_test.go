@@ -199,6 +199,9 @@ func TestCutConnections(t *testing.T) {
 		{"encrypted", func(c *Config) { c.TLS, c.Checksum = &TLS{}, true }},
 	} {
 		for _, most := range []int{100_000, 2 << 20} {
+			if c.name == "encrypted" && most < 1<<20 {
+				continue // handshakes would take most of it
+			}
 			t.Run(fmt.Sprintf("%s within %d bytes", c.name, most), func(t *testing.T) {
 				ranks, p := behind(t, 3, cutting(most), func(cfg *Config) {
 					cfg.Retry = 50
