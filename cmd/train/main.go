@@ -14,7 +14,6 @@ import (
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/trainer"
-	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 func main() {
@@ -96,11 +95,7 @@ func (c *command) dispatch(args []string) error {
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 		return usage("unknown command %q; to train as this file says, write \"train -config %s\"", name, name)
 	}
-	known := []string{"run", "bench", "version", "data", "help"}
-	for _, later := range laterCommands() {
-		known = append(known, later.name)
-	}
-	return usage("unknown command %q%s", name, suggestion(name, known))
+	return usage("unknown command %q%s", name, suggestion(name, []string{"run", "bench", "data", "help", "version"}))
 }
 
 // tell prints what needs no configuration.
@@ -111,7 +106,11 @@ func (c *command) tell(name string, args []string) error {
 		return nil
 	case name == "data" && len(args) == 1 && args[0] == "list":
 		for _, set := range data.Names() {
-			fmt.Fprintf(c.stdout, "%-20s %s\n", set.Name, set.About)
+			name := set.Name
+			for line := range strings.Lines(wrap(set.About, width-21)) {
+				fmt.Fprintf(c.stdout, "%-20s %s", name, line)
+				name = ""
+			}
 		}
 		return nil
 	case name == "data":
@@ -135,21 +134,6 @@ func version() string {
 	return out + " " + info.GoVersion
 }
 
-func (c *command) help(args []string) error {
-	if len(args) == 1 && args[0] == "config" {
-		for _, s := range config.Describe() {
-			fmt.Fprintf(c.stdout, "%s: %s\n    %s\n", s.Key, s.Default, s.Meaning)
-		}
-		return nil
-	}
-	text := helpText
-	if len(args) == 1 && args[0] == "bench" {
-		text = benchHelp
-	}
-	_, err := io.WriteString(c.stdout, text)
-	return err
-}
-
 type laterCommand struct{ name, about string }
 
 // laterCommands are part of the command line's contract but not built yet.
@@ -162,26 +146,3 @@ func laterCommands() []laterCommand {
 		{"ckpt", "work on checkpoints"},
 	}
 }
-
-const helpText = `GradFusion trains neural networks on many ranks.
-
-    train -config FILE [-nproc N] [-set key=value]... [-summary FILE] [-resume]
-    train bench [-op allreduce] [-nproc N]...    the speed of collectives
-    train bench -scaling 1,2,4 -config FILE      how a training scales
-    train data list        the data sets
-    train help bench       what train bench can measure
-    train help config      every key of a configuration, its default and meaning
-    train version
-
-FILE is looked up as given, then under configs/, then in the binary.
-
-    -nproc N         start N worker processes on this host, whatever the file
-                     (launch.nproc) or the environment says
-    -set key=value   override a key of the file, as in -set optim.lr=0.05; may
-                     be given again. GRADFUSION_SET_OPTIM_LR=0.05 does the same
-    -summary FILE    write the run's figures to FILE as well
-    -resume          continue from the newest checkpoint in checkpoint.dir
-
-Exit codes: 0 done, 1 training failed, 2 wrong usage or configuration, 3 a peer
-or the network failed, 130 interrupted.
-`
