@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"time"
 
@@ -103,12 +104,12 @@ func (d *display) step(e trainer.Event) {
 
 // figure keeps four digits, which is what a line can use.
 func figure(name string, v float64) zap.Field {
-	return zap.Stringer(name, rounded(v))
+	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	if err != nil {
+		short = v
+	}
+	return zap.Float64(name, short)
 }
-
-type rounded float64
-
-func (r rounded) String() string { return fmt.Sprintf("%.4g", float64(r)) }
 
 // startBar draws the live line: epoch, step, bar, loss, accuracy, speed, time.
 func (d *display) startBar(e trainer.Event) {
@@ -124,19 +125,36 @@ func (d *display) startBar(e trainer.Event) {
 		})
 	}
 	d.bar = d.progress.AddBar(int64(e.Total),
-		mpb.PrependDecorators(shown(barHead)), mpb.AppendDecorators(shown(barTail)))
+		mpb.BarFillerTrim(), mpb.PrependDecorators(shown(barHead)), mpb.AppendDecorators(shown(barTail)))
 	d.bar.SetCurrent(int64(e.Step))
 }
 
+// The texts beside the bar keep their widths, so that the bar does not move, and
+// leave it some of 80 columns.
+
 func barHead(e trainer.Event) string {
-	return fmt.Sprintf("epoch %d/%d  step %d/%d ", e.Epoch, e.Epochs, e.Step, e.Total)
+	total := strconv.Itoa(e.Total)
+	return fmt.Sprintf("epoch %d/%d step %*d/%s ", e.Epoch, e.Epochs, len(total), e.Step, total)
 }
 
 func barTail(e trainer.Event) string {
 	if e.Kind != trainer.Stepped {
 		return ""
 	}
-	return fmt.Sprintf(" loss %.4f  acc %.3f  %.0f samples/s  %s left", e.Loss, e.Accuracy, e.SamplesPerSec, e.Remaining.Round(time.Second))
+	return fmt.Sprintf(" loss %.3f acc %.3f %4.0f samples/s %6s left", e.Loss, e.Accuracy, e.SamplesPerSec, brief(e.Remaining))
+}
+
+// brief is a duration as exact as an estimate is: in seconds, in minutes from
+// one minute on.
+func brief(d time.Duration) string {
+	if d = d.Round(time.Second); d < time.Minute {
+		return d.String()
+	}
+	minutes := int(d.Round(time.Minute).Minutes())
+	if minutes < 60 {
+		return fmt.Sprintf("%dm", minutes)
+	}
+	return fmt.Sprintf("%dh%02dm", minutes/60, minutes%60)
 }
 
 // close ends the live line where it stands and flushes.
