@@ -3,7 +3,7 @@
 // training; package parallel is the low road, whose loop a program writes
 // itself.
 //
-//	cfg, err := config.Load("resnet.yaml", config.Sources{})
+//	cfg, err := config.Load("resnet.yaml", config.Sources{Embedded: configs.FS})
 //	...
 //	summary, err := trainer.Run(ctx, trainer.Job{Config: cfg})
 //
