@@ -136,11 +136,13 @@ func (t *tile) twoByFour(steps []int64, first, second int64, j int) [8]float32 {
 // finish stores four sums of the row at byte offset c.
 func (t *tile) finish(c int64, j int, sums *[4]float32) {
 	for i, v := range sums {
+		outside := t.flags&(flagMask|flagClear) != 0 && *(*int32)(unsafe.Add(t.mask, (j+i)*4)) == 0
+		if outside && t.flags&flagClear == 0 {
+			continue // the column may lie behind the memory: no pointer to it may exist
+		}
 		at := (*float32)(unsafe.Add(t.c, int(c)+(j+i)*4))
-		if t.flags&(flagMask|flagClear) != 0 && *(*int32)(unsafe.Add(t.mask, (j+i)*4)) == 0 {
-			if t.flags&flagClear != 0 {
-				*at = 0
-			}
+		if outside {
+			*at = 0
 			continue
 		}
 		if t.flags&flagAccumulate != 0 {
