@@ -1,7 +1,7 @@
 # Each target is one command; `make help` lists them.
 
-# Packages with goroutines, which the race detector watches.
-concurrent := $(wildcard bench checkpoint cmd collective data device launch observe parallel trainer)
+# Packages with goroutines or unsafe memory, which the race detector's build watches.
+concurrent := $(wildcard bench checkpoint cmd collective data device launch nn observe parallel trainer)
 # Packages whose tests rewrite their golden files with -update.
 golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
