@@ -79,7 +79,7 @@ train.seed  of weights, order of samples, augmentation and dropout
 train.micro_batch  samples of one forward pass; auto is batch / columns, min(32, batch) under deterministic: world
 train.accumulate  micro-batches of a column per step, another way to write micro_batch; auto follows from it
 train.deterministic  off, or world: equal to the bit for any number of ranks, transport, threshold and threads
-train.eval_every  "20 steps", "1 epoch", "10m" or never
+train.eval_every  "20 steps", "1 epoch", "10m" or never; after the last step in any case
 train.local_sgd  steps between averages of the parameters; 0 sums gradients at every step
 parallel.data  data-parallel columns; auto is what pipeline and tensor leave of the ranks
 parallel.pipeline  stages that the model is cut in
@@ -133,7 +133,7 @@ launch.placement  how ranks are placed on hosts
 launch.max_restarts  times that a failed job is started again
 launch.bind_cores  bind each process to its own cores
 checkpoint.dir  directory of the checkpoints; "" saves none
-checkpoint.every  "20 steps", "1 epoch", "10m" or never
+checkpoint.every  "20 steps", "1 epoch", "10m" or never; after the last step in any case
 checkpoint.keep  newest checkpoints to keep
 checkpoint.keep_best  keep the one with the best evaluation as well
 checkpoint.async  write while training goes on
