@@ -19,3 +19,12 @@ type polled struct{}
 func (*polled) prepare() {}
 
 func (*polled) read(syscall.RawConn, []byte) (int, error) { return 0, nil }
+
+// threshold is not used where canPoll is false.
+type threshold struct{}
+
+func (*threshold) prepare() {}
+
+func (*threshold) set(syscall.RawConn, int) {}
+
+func (*threshold) reset() {}

@@ -74,3 +74,28 @@ func (p *polled) read(raw syscall.RawConn, b []byte) (int, error) {
 	}
 	return p.n, err
 }
+
+// threshold is how many bytes have to wait in the socket before the kernel says
+// so. While a waiter looks for itself, that would only wake a thread in vain,
+// for every message.
+type threshold struct {
+	bytes int
+	once  func(fd uintptr)
+}
+
+func (t *threshold) prepare() {
+	t.once = func(fd uintptr) {
+		// Where this is not known, threads wake in vain.
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, t.bytes)
+	}
+}
+
+func (t *threshold) set(raw syscall.RawConn, bytes int) {
+	if t.bytes != bytes {
+		t.bytes = bytes
+		_ = raw.Control(t.once)
+	}
+}
+
+// reset is for a new socket.
+func (t *threshold) reset() { t.bytes = 0 }

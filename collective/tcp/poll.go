@@ -18,6 +18,9 @@ const (
 	// standInTime is how long a socket may lie unread while nobody waits, after
 	// a waiter has read it.
 	standInTime = time.Millisecond
+	// rarely is the number of bytes at which the kernel wakes nobody before
+	// standInTime is over, as a rule.
+	rarely = 1 << 20
 	// longWait is what makes a waiter one that does not mind standInTime: whoever
 	// waits for a peer's notices, as a rule.
 	longWait = 10 * time.Millisecond
@@ -220,9 +223,13 @@ func (s *socket) readAll() error {
 func (s *socket) readUntilIdle() error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
+	if s.raw != nil {
+		s.wakes.set(s.raw, 1)
+	}
 	for s.failed == nil {
 		_, s.failed = s.pump(true)
 		if s.failed == nil && s.mayLeave() {
+			s.wakes.set(s.raw, rarely)
 			s.polledAt.Store(time.Now().UnixNano())
 			return nil
 		}

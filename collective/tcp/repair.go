@@ -128,6 +128,7 @@ func (s *socket) install(a arrived) error {
 		return err
 	}
 	s.failed = nil
+	s.wakes.reset()
 	s.out.wake()
 	return nil
 }

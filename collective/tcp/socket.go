@@ -26,6 +26,7 @@ type socket struct {
 	failed   error         // what ended the stream; guarded by reading
 	call     chan struct{} // wakes the reader's goroutine: nobody else reads now
 	polled   polled
+	wakes    threshold    // guarded by reading
 	polledAt atomic.Int64 // when a waiter last read, in Unix nanoseconds
 	in       input
 	out      output
@@ -56,6 +57,8 @@ func newSocket(l *link, index int) *socket {
 	s.out.kick = make(chan struct{}, 1)
 	s.out.idle.L = &s.out.mu
 	s.polled.prepare()
+	s.wakes.prepare()
+	s.wakes.prepare()
 	s.out.attempt.prepare()
 	return s
 }
