@@ -31,6 +31,7 @@ type Transport struct {
 	thawed   chan struct{} // nil: not frozen
 	late     map[stream]*queue
 	failed   error // of a message that left late
+	killed   error // after a fault of kind kill
 }
 
 var _ collective.Transport = (*Transport)(nil)
@@ -146,13 +147,28 @@ func (t *Transport) pause(ctx context.Context, length time.Duration) error {
 
 // kill ends the rank.
 func (t *Transport) kill() error {
+	err := &collective.LinkError{Rank: t.Rank(), Peer: t.Rank(), Err: fmt.Errorf("killed by an injected fault: %w", collective.ErrClosed)}
+	t.mu.Lock()
+	t.killed = err
+	t.mu.Unlock()
 	if t.config.Kill != nil {
 		t.config.Kill()
 	} else {
 		t.end()
 		_ = t.Transport.Close()
 	}
-	return &collective.LinkError{Rank: t.Rank(), Peer: t.Rank(), Err: fmt.Errorf("killed by an injected fault: %w", collective.ErrClosed)}
+	return err
+}
+
+// because returns err, or what killed the rank: whatever fails after that fails
+// for that reason, also what was in flight.
+func (t *Transport) because(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil && t.killed != nil {
+		return t.killed
+	}
+	return err
 }
 
 // Send implements collective.Transport.
@@ -161,6 +177,11 @@ func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []by
 	if e.kill {
 		return t.kill()
 	}
+	return t.because(t.send(ctx, to, tag, b, e))
+}
+
+// send sends a message as the faults will have it.
+func (t *Transport) send(ctx context.Context, to int, tag collective.Tag, b []byte, e effects) error {
 	if err := t.running(ctx); err != nil {
 		return err
 	}
@@ -186,24 +207,24 @@ func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []by
 // Recv implements collective.Transport.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	if err := t.running(ctx); err != nil {
-		return err
+		return t.because(err)
 	}
 	if err := t.Transport.Recv(ctx, from, tag, b); err != nil {
-		return err
+		return t.because(err)
 	}
-	return t.running(ctx)
+	return t.because(t.running(ctx))
 }
 
 // RecvInPlace implements collective.Transport.
 func (t *Transport) RecvInPlace(ctx context.Context, from int, tag collective.Tag, use func([]byte) error) (bool, error) {
 	if err := t.running(ctx); err != nil {
-		return true, err
+		return true, t.because(err)
 	}
 	offered, err := t.Transport.RecvInPlace(ctx, from, tag, use)
 	if err == nil && offered {
 		err = t.running(ctx)
 	}
-	return offered, err
+	return offered, t.because(err)
 }
 
 // end has nothing more started.
