@@ -62,7 +62,7 @@ func testWorkedValues(t *testing.T, connect Connect) {
 // testEveryOperation runs all kinds, reductions, types and algorithms over
 // awkward lengths, with small integers whose results are exact.
 func testEveryOperation(t *testing.T, connect Connect) {
-	for _, n := range []int{1, 2, 3, 4, 5, 7, 8} {
+	for _, n := range rankCounts(1, 2, 3, 4, 5, 7, 8) {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
 			groups(t, connect, n, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
 				for _, k := range plan.Kinds() {
@@ -108,6 +108,9 @@ func everyForm(ctx context.Context, g *collective.Group, tr trial) error {
 }
 
 func types() []device.Type {
+	if testing.Short() {
+		return []device.Type{device.F32, device.BF16, device.I64, device.U8}
+	}
 	return []device.Type{device.F32, device.F16, device.BF16, device.F64, device.I32, device.I64, device.I8, device.U8}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,15 @@ type Connect func(tb testing.TB, n int) []collective.Transport
 func Run(t *testing.T, connect Connect) {
 	t.Run("transport", func(t *testing.T) { Transports(t, connect) })
 	t.Run("group", func(t *testing.T) { Groups(t, connect) })
+}
+
+// rankCounts returns all under test, and some of them with -short, as under the
+// race detector.
+func rankCounts(all ...int) []int {
+	if !testing.Short() {
+		return all
+	}
+	return slices.DeleteFunc(all, func(n int) bool { return n != 2 && n != 3 && n != 5 })
 }
 
 // patience is how long a step may take before the suite calls it hung.

@@ -129,7 +129,6 @@ func TestLargeWorlds(t *testing.T) {
 				cost := p.Cost(w, plan.Links{}, bytesOf(k))
 				took := time.Since(start)
 				require.Positive(t, cost)
-				require.Less(t, took, 10*time.Second)
 				t.Logf("%4d ranks, %-16s %-14v: checked in %4d ms, costed in %4d ms: %v", n, a.Name, k, checked.Milliseconds(), (took - checked).Milliseconds(), cost)
 			}
 		}
