@@ -72,10 +72,11 @@ type Group struct {
 	wake         chan struct{}
 	currentLocal atomic.Uint64 // the running call's sequence number, or 0
 	current      atomic.Pointer[Work]
-	ended        atomic.Uint64  // the newest call that has succeeded
-	began        atomic.Int64   // when the newest call began to run
-	suspects     map[int]string // what holds peers up
-	recent       [32]header     // of the newest calls
+	ended        atomic.Uint64     // the newest call that has succeeded
+	began        atomic.Int64      // when the newest call began to run
+	suspects     map[int]suspicion // what holds peers up, by rank
+	suspicions   int               // that have arisen
+	recent       [32]header        // of the newest calls
 	executor     executor
 }
 

@@ -91,19 +91,33 @@ func (g *Group) Suspect(rank int, text string) {
 		return
 	}
 	if g.suspects == nil {
-		g.suspects = map[int]string{}
+		g.suspects = map[int]suspicion{}
 	}
-	g.suspects[peer] = text
+	s, known := g.suspects[peer]
+	if !known {
+		g.suspicions++
+		s.number = g.suspicions
+	}
+	s.text = text
+	g.suspects[peer] = s
 }
 
-// suspected is the error about the lowest suspect, or nil.
+// suspicion is what holds peers up, as far as it is known.
+type suspicion struct {
+	text   string
+	number int // in the order in which suspicions arose
+}
+
+// suspected is the error about the oldest suspect, or nil: whoever else does not
+// take part by now may have given up because of it.
 func (g *Group) suspected() *peerFailure {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var found *peerFailure
-	for peer, text := range g.suspects {
-		if found == nil || peer < found.peer {
-			found = &peerFailure{peer, errors.New("it " + text)}
+	oldest := 0
+	for peer, s := range g.suspects {
+		if found == nil || s.number < oldest {
+			found, oldest = &peerFailure{peer, errors.New("it " + s.text)}, s.number
 		}
 	}
 	return found
