@@ -11,7 +11,7 @@ type batch struct {
 // the first large one.
 func (e *executor) sendBeside(b batch) {
 	if e.batches == nil {
-		e.batches, e.sent = make(chan batch, 1), make(chan error, 1)
+		e.batches, e.sent, e.besideEnded = make(chan batch, 1), make(chan error, 1), make(chan struct{})
 		e.group.owned.Go(e.besideLoop)
 	}
 	e.pending = true
@@ -20,6 +20,7 @@ func (e *executor) sendBeside(b batch) {
 
 // besideLoop ends with the group, after a batch that has been handed over.
 func (e *executor) besideLoop() {
+	defer close(e.besideEnded)
 	for {
 		select {
 		case b := <-e.batches:
@@ -52,5 +53,15 @@ func (e *executor) awaitBeside() error {
 		return nil
 	}
 	e.pending = false
-	return <-e.sent
+	select {
+	case err := <-e.sent:
+		return err
+	case <-e.besideEnded:
+	}
+	select { // one of the two: the group ended before the batch came, or after
+	case b := <-e.batches:
+		return e.group.fail(b.work, e.group.ctx.Err())
+	case err := <-e.sent:
+		return err
+	}
 }

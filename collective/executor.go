@@ -20,7 +20,9 @@ type executor struct {
 	beside   sender // on a goroutine of its own, for what may wait
 	batches  chan batch
 	sent     chan error
-	pending  bool // a batch has been handed over and not come back
+	// besideEnded is closed when the second goroutine has ended with the group.
+	besideEnded chan struct{}
+	pending     bool // a batch has been handed over and not come back
 
 	sentCount, actedCount gate // elements of the running call, in program order
 	shared                shared
