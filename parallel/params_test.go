@@ -94,16 +94,12 @@ func TestSharedLayer(t *testing.T) {
 }
 
 func TestFrozenParameters(t *testing.T) {
-	var before []float32
+	before := make([]float32, 256)
+	linear("first", 16, 16).Params()[0].Init.Fill(before, 1, "first.weight")
 	got, err := stepsOf(t, 2, FusionConfig{}, func() []nn.Block {
 		first := linear("first", 16, 16)
 		first.Params()[0].Frozen = true
-		blocks := []nn.Block{nn.NewSeq("a", first), nn.NewSeq("b", linear("fc", 16, 10))}
-		if before == nil {
-			before = make([]float32, 256)
-			first.Params()[0].Init.Fill(before, 1, "first.weight")
-		}
-		return blocks
+		return []nn.Block{nn.NewSeq("a", first), nn.NewSeq("b", linear("fc", 16, 10))}
 	})
 	require.NoError(t, err)
 	require.Equal(t, before, got["first.weight"])
