@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,9 +58,10 @@ func ready(t *testing.T, children []*child) {
 // by the death itself and names the rank, and the memory goes with the processes.
 func TestKilledProcess(t *testing.T) {
 	for _, victim := range []int{0, 2} {
-		before := sharedMemory(t)
 		children := start(t, "victim", 3)
 		ready(t, children)
+		held := memories(strconv.Itoa(children[victim].Process.Pid))
+		require.NotEmpty(t, held)
 		require.NoError(t, children[victim].Process.Kill())
 		for rank, c := range children {
 			if rank == victim {
@@ -76,20 +78,36 @@ func TestKilledProcess(t *testing.T) {
 			_ = c.in.Close()
 			_ = c.Wait()
 		}
-		require.LessOrEqual(t, sharedMemory(t)-before, 8<<10, "KiB of shared memory are left")
+		requireNoHolder(t, held)
 	}
 }
 
-// sharedMemory is the system's, in KiB; the bound that uses it allows for other
-// programs.
-func sharedMemory(t *testing.T) int {
-	b, err := os.ReadFile("/proc/meminfo")
+// memories are the inodes of the shared memory that a process maps, none for one
+// that is gone. Inodes, and not the system's total, because other programs have
+// shared memory too.
+func memories(pid string) (inodes []string) {
+	maps, err := os.ReadFile("/proc/" + pid + "/maps")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(maps)) {
+		if fields := strings.Fields(line); strings.Contains(line, "/memfd:gradfusion") {
+			inodes = append(inodes, fields[4])
+		}
+	}
+	return inodes
+}
+
+// requireNoHolder finds a process that still maps one of the inodes.
+func requireNoHolder(t *testing.T, inodes []string) {
+	t.Helper()
+	processes, err := os.ReadDir("/proc")
 	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(b), "Shmem:")
-	var n int
-	_, err = fmt.Sscan(rest, &n)
-	require.NoError(t, err)
-	return n
+	for _, p := range processes {
+		for _, inode := range memories(p.Name()) {
+			require.NotContains(t, inodes, inode, "process %s holds the memory of a world that has ended", p.Name())
+		}
+	}
 }
 
 // TestKilledProcessFailsMessages: pending and later messages of everybody.
@@ -98,9 +116,10 @@ func TestKilledProcessFailsMessages(t *testing.T) {
 	ready(t, children)
 	require.NoError(t, children[1].Process.Kill())
 	for _, rank := range []int{0, 2} {
-		want := fmt.Sprintf("rank %d lost rank 1: its process has died", rank)
-		require.Equal(t, want, children[rank].line(t))
-		require.Equal(t, want, children[rank].line(t))
+		// Of the death itself, or of the other survivor, which was faster.
+		want := fmt.Sprintf("^rank %d lost rank (1: its process has died|%d: rank %d has left, having lost rank 1)$", rank, 2-rank, 2-rank)
+		require.Regexp(t, want, children[rank].line(t))
+		require.Regexp(t, want, children[rank].line(t))
 	}
 }
 
@@ -115,7 +134,8 @@ func TestStoppedProcess(t *testing.T) {
 		require.Contains(t, line, (testTimeout / 5).String())
 	}
 	require.NoError(t, children[1].Process.Signal(syscall.SIGCONT))
-	require.Contains(t, children[1].line(t), "reports")
+	// The thawed rank hears of it, or finds its own clock run out first.
+	require.Regexp(t, "reports|not done within|waited .* for it", children[1].line(t))
 }
 
 // TestStrangers: what does not know the token is turned away, and the world
