@@ -155,7 +155,9 @@ func (r *receiver) receive(peer int, want header, in intake, needs []need) error
 			}
 		} else {
 			err = r.group.transport.Recv(r.ctx, r.group.ranks[peer], r.tag, in.into.Bytes()[r.at*unit:(r.at+n)*unit])
-			r.passed(n)
+			if err == nil { // else the sender beside would pass on what has not come
+				r.passed(n)
+			}
 		}
 		if err != nil {
 			return err
