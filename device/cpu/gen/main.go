@@ -1,16 +1,40 @@
-// Command gen writes the AVX2 kernels of package cpu. It is a module of its own
-// so that the product does not depend on avo. Run it from this folder:
+// Command gen writes the assembly of package cpu, one family of kernels a run.
+// It is a module of its own so that the product does not depend on avo. Run it
+// from this folder:
 //
-//	go run . -out ../avx2_amd64.s -stubs ../stubs_amd64.go -pkg cpu
+//	go run . -family avx2 -out ../avx2_amd64.s -stubs ../stubs_avx2_amd64.go -pkg cpu
 package main
 
 import (
+	"flag"
+	"fmt"
+	"os"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// families are the kernels of one file each, by the name of the file.
+func families() map[string]func() {
+	return map[string]func(){
+		"avx2": avx2,
+	}
+}
+
 func main() {
+	family := flag.String("family", "", "the kernels to write")
+	flag.Parse()
+	write := families()[*family]
+	if write == nil {
+		fmt.Fprintf(os.Stderr, "gen: unknown family %q\n", *family)
+		os.Exit(2)
+	}
+	write()
+	Generate()
+}
+
+func avx2() {
 	tile()
 	transpose()
 	binary("addAVX2", "adds", func(a, b VecVirtual) { VADDPS(b, a, a) })
@@ -31,7 +55,6 @@ func main() {
 	normForward()
 	normBackwardSums()
 	normBackwardOutputs()
-	Generate()
 }
 
 // function starts a function that neither grows the stack nor lets its
