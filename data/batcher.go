@@ -34,24 +34,23 @@ func NewBatcher(set *Images, normalization Normalization, augment Augment, seed 
 	return b, nil
 }
 
-// SampleSize returns the float32 values of one sample.
-func (b *Batcher) SampleSize() int { return b.set.SampleSize() }
+// Sizes returns the values of an image, and one target.
+func (b *Batcher) Sizes() Sizes { return Sizes{X: b.set.SampleSize(), Y: 1} }
 
-// Fill writes the samples indices, in that order, into x (N x C x H x W; at
-// least N x SampleSize values) and their labels into y (at least N). How a
-// sample is augmented is a pure function of (seed, epoch, sample). It does not
-// allocate.
-func (b *Batcher) Fill(x []float32, y []int32, indices []int, epoch int) error {
+// Fill writes the samples indices, in that order, into to.X (N x C x H x W) and
+// their labels into to.Y, which must have room for them. How a sample is
+// augmented is a pure function of (seed, epoch, sample). It does not allocate.
+func (b *Batcher) Fill(to Samples, indices []int, epoch int) error {
 	size := b.set.SampleSize()
-	if len(y) < len(indices) || len(x) < len(indices)*size {
-		return fmt.Errorf("data: %d samples of %d values do not fit into %d values and %d labels", len(indices), size, len(x), len(y))
+	if err := to.holds(len(indices), b.Sizes()); err != nil {
+		return err
 	}
 	for i, index := range indices {
 		if index < 0 || index >= b.set.Len() {
 			return fmt.Errorf("data: sample %d of a set of %d", index, b.set.Len())
 		}
-		b.draw(x[i*size:(i+1)*size], index, epoch)
-		y[i] = b.set.Labels[index]
+		b.draw(to.X[i*size:(i+1)*size], index, epoch)
+		to.Y[i] = b.set.Labels[index]
 	}
 	return nil
 }
@@ -68,3 +67,6 @@ func (b *Batcher) draw(x []float32, index, epoch int) {
 		p.draw(x[c*h*w:(c+1)*h*w], plane, &b.tables[c], h, w)
 	}
 }
+
+// Len returns the number of images.
+func (b *Batcher) Len() int { return b.set.Len() }

@@ -55,7 +55,7 @@ func TestFillEqualsNaiveTwin(t *testing.T) {
 			indices := []int{10, 0, 3, 3, 7}
 			for epoch := range 20 {
 				x, y := make([]float32, 5*set.SampleSize()), make([]int32, 5)
-				require.NoError(t, b.Fill(x, y, indices, epoch))
+				require.NoError(t, b.Fill(Samples{X: x, Y: y}, indices, epoch))
 				var want []float32
 				for _, i := range indices {
 					want = append(want, naive(set, norm, augment.place(42, epoch, i), i)...)
@@ -117,7 +117,7 @@ func TestFillDoesNotAllocate(t *testing.T) {
 	b, err := NewBatcher(set, set.Normalization(), Augment{Flip: true, Pad: 2}, 1)
 	require.NoError(t, err)
 	x, y := make([]float32, 4*set.SampleSize()), make([]int32, 4)
-	require.Zero(t, testing.AllocsPerRun(20, func() { _ = b.Fill(x, y, []int{1, 2, 3, 4}, 1) }))
+	require.Zero(t, testing.AllocsPerRun(20, func() { _ = b.Fill(Samples{X: x, Y: y}, []int{1, 2, 3, 4}, 1) }))
 }
 
 func TestBatcherErrors(t *testing.T) {
@@ -136,10 +136,10 @@ func TestBatcherErrors(t *testing.T) {
 
 	b, err := NewBatcher(set, norm, Augment{}, 0)
 	require.NoError(t, err)
-	require.ErrorContains(t, b.Fill(make([]float32, 16), make([]int32, 1), []int{4}, 0), "sample 4 of a set of 4")
-	require.ErrorContains(t, b.Fill(make([]float32, 16), make([]int32, 1), []int{-1}, 0), "sample -1")
-	require.ErrorContains(t, b.Fill(make([]float32, 15), make([]int32, 1), []int{0}, 0), "do not fit")
-	require.ErrorContains(t, b.Fill(make([]float32, 16), nil, []int{0}, 0), "do not fit")
+	require.ErrorContains(t, b.Fill(Samples{X: make([]float32, 16), Y: make([]int32, 1)}, []int{4}, 0), "sample 4 of a set of 4")
+	require.ErrorContains(t, b.Fill(Samples{X: make([]float32, 16), Y: make([]int32, 1)}, []int{-1}, 0), "sample -1")
+	require.ErrorContains(t, b.Fill(Samples{X: make([]float32, 15), Y: make([]int32, 1)}, []int{0}, 0), "do not fit")
+	require.ErrorContains(t, b.Fill(Samples{X: make([]float32, 16)}, []int{0}, 0), "do not fit")
 }
 
 func TestParseAugment(t *testing.T) {
@@ -171,7 +171,7 @@ func BenchmarkFill(b *testing.B) {
 				b.ReportAllocs()
 				n := 0
 				for b.Loop() {
-					_ = filler.Fill(x, y, indices, n)
+					_ = filler.Fill(Samples{X: x, Y: y}, indices, n)
 					n++
 				}
 				b.ReportMetric(float64(n*64)/b.Elapsed().Seconds(), "samples/s")

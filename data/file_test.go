@@ -138,7 +138,7 @@ func TestPathErrors(t *testing.T) {
 	_, err = Open(Config{Path: dir})
 	require.ErrorContains(t, err, "expected a file, found a directory")
 	_, err = Open(Config{Name: "fashion"})
-	require.EqualError(t, err, `data.name: unknown set "fashion" (known: fashion-mnist, fashion-mnist-full, digits, cifar10, synthetic)`)
+	require.EqualError(t, err, `data.name: unknown set "fashion" (known: fashion-mnist, fashion-mnist-full, digits, cifar10, synthetic, bible, text, synthetic-text)`)
 	_, err = Open(Config{Name: "cifar10"})
 	require.ErrorContains(t, err, "data.path: cifar10 is not embedded")
 	_, err = Open(Config{Name: "synthetic", Path: dir})

@@ -9,14 +9,6 @@ import (
 	"sync/atomic"
 )
 
-// Filler writes samples into a micro-batch. Fill is called concurrently for
-// different micro-batches; x has exactly len(indices) x SampleSize values. A
-// Batcher is a Filler.
-type Filler interface {
-	SampleSize() int
-	Fill(x []float32, y []int32, indices []int, epoch int) error
-}
-
 // LoaderConfig sizes a Loader. The zero value, with Micro set, prepares two
 // micro-batches ahead on one goroutine.
 type LoaderConfig struct {
@@ -30,14 +22,12 @@ type LoaderConfig struct {
 // until Release, and to the Loader again afterwards.
 type Batch struct {
 	Part
-	X []float32 // N x SampleSize
-	Y []int32   // N
+	Samples // of the Part's Indices
 
 	ready chan struct{}
 	err   error
 	lent  bool
-	x     []float32
-	y     []int32
+	all   Samples // the whole memory
 	ids   []int
 }
 
@@ -73,8 +63,7 @@ func NewLoader(filler Filler, parts iter.Seq[Part], c LoaderConfig) (*Loader, er
 	l := &Loader{filler: filler, hold: hold, stop: make(chan struct{}),
 		free: make(chan *Batch, slots), work: make(chan *Batch, slots), ordered: make(chan *Batch, slots)}
 	for range slots {
-		l.free <- &Batch{ready: make(chan struct{}, 1), x: make([]float32, c.Micro*filler.SampleSize()),
-			y: make([]int32, c.Micro), ids: make([]int, c.Micro)}
+		l.free <- &Batch{ready: make(chan struct{}, 1), all: filler.Sizes().of(c.Micro), ids: make([]int, c.Micro)}
 	}
 	l.running.Go(func() { l.produce(parts) })
 	for range workers {
@@ -103,7 +92,7 @@ func (l *Loader) produce(parts iter.Seq[Part]) {
 		}
 		b.Part = part
 		b.Indices = b.ids[:copy(b.ids, part.Indices)]
-		b.X, b.Y = b.x[:n*l.filler.SampleSize()], b.y[:n]
+		b.Samples = b.all.first(n, l.filler.Sizes())
 		l.ordered <- b
 		l.work <- b
 	}
@@ -116,7 +105,7 @@ func (l *Loader) fill() {
 			continue // nobody will take it
 		default:
 		}
-		if err := l.filler.Fill(b.X, b.Y, b.Indices, b.Epoch); err != nil {
+		if err := l.filler.Fill(b.Samples, b.Indices, b.Epoch); err != nil {
 			b.err = fmt.Errorf("micro-batch %d of step %d: %w", b.Micro, b.Step, err)
 		}
 		b.ready <- struct{}{}

@@ -26,9 +26,9 @@ type scripted struct {
 
 var errScripted = errors.New("scripted failure")
 
-func (s *scripted) SampleSize() int { return 2 }
+func (s *scripted) Sizes() Sizes { return Sizes{X: 2, Y: 1} }
 
-func (s *scripted) Fill(x []float32, y []int32, indices []int, epoch int) error {
+func (s *scripted) Fill(to Samples, indices []int, epoch int) error {
 	s.fills.Add(1)
 	if s.gate != nil {
 		<-s.gate
@@ -37,7 +37,7 @@ func (s *scripted) Fill(x []float32, y []int32, indices []int, epoch int) error 
 		if index == s.failAt {
 			return errScripted
 		}
-		x[2*i], x[2*i+1], y[i] = float32(index), float32(epoch), int32(index)
+		to.X[2*i], to.X[2*i+1], to.Y[i] = float32(index), float32(epoch), int32(index)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func TestLoaderDeliversInOrder(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, p, b.Part)
 			x, y := make([]float32, len(p.Indices)*16), make([]int32, len(p.Indices))
-			require.NoError(t, batcher.Fill(x, y, p.Indices, p.Epoch))
+			require.NoError(t, batcher.Fill(Samples{X: x, Y: y}, p.Indices, p.Epoch))
 			require.Equal(t, x, b.X)
 			require.Equal(t, y, b.Y)
 			l.Release(b)

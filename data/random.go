@@ -8,6 +8,7 @@ const (
 	randomAugment
 	randomNoise
 	randomPattern
+	randomText
 )
 
 // golden is 2^64 divided by the golden ratio, made odd.

@@ -32,7 +32,7 @@ type Part struct {
 	Epoch   int  // the augmentation of a sample depends on it
 	Micro   int  // index within the step, over all ranks
 	Micros  int  // micro-batches of the step, over all ranks
-	Samples int  // samples of the step, over all ranks
+	Total   int  // samples of the step, over all ranks
 	Last    bool // the last one of this rank in the step
 	Indices []int
 }
@@ -46,15 +46,15 @@ func (s *Sampler) Parts(start, end, micro, ranks, rank int) iter.Seq[Part] {
 		own := Sampler{samples: s.samples, batch: s.batch, seed: s.seed, epoch: -1}
 		indices := make([]int, 0, s.batch)
 		for step := start; step < end; step++ {
-			p := Part{Step: step, Epoch: own.Epoch(step), Samples: own.Size(step)}
-			p.Micros = Micros(p.Samples, micro)
+			p := Part{Step: step, Epoch: own.Epoch(step), Total: own.Size(step)}
+			p.Micros = Micros(p.Total, micro)
 			lo, hi := Run(p.Micros, ranks, rank)
 			if lo == hi {
 				continue
 			}
 			indices = own.Batch(indices[:0], step)
 			for p.Micro = lo; p.Micro < hi; p.Micro++ {
-				from, to := MicroBounds(p.Samples, micro, p.Micro)
+				from, to := MicroBounds(p.Total, micro, p.Micro)
 				p.Indices, p.Last = indices[from:to], p.Micro == hi-1
 				if !yield(p) {
 					return
@@ -69,7 +69,7 @@ func (s *Sampler) Parts(start, end, micro, ranks, rank int) iter.Seq[Part] {
 // exactly once, and the micro-batches are the same for any number of ranks.
 func EvalParts(n, micro, ranks, rank int) iter.Seq[Part] {
 	return func(yield func(Part) bool) {
-		p := Part{Micros: Micros(n, micro), Samples: n}
+		p := Part{Micros: Micros(n, micro), Total: n}
 		indices := make([]int, 0, micro)
 		lo, hi := Run(p.Micros, ranks, rank)
 		for p.Micro = lo; p.Micro < hi; p.Micro++ {

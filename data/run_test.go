@@ -45,7 +45,7 @@ func TestEvaluationHasEachSampleOnce(t *testing.T) {
 						require.Equal(t, len(seen), p.Indices[0])
 						require.Equal(t, min(micro, n-len(seen)), len(p.Indices))
 						require.Equal(t, p.Micro*micro, p.Indices[0])
-						require.Equal(t, n, p.Samples)
+						require.Equal(t, n, p.Total)
 						seen = append(seen, p.Indices...)
 					}
 				}
@@ -72,7 +72,7 @@ func TestPartsDoNotDependOnRanks(t *testing.T) {
 				require.NotContains(t, out, key{p.Step, p.Micro})
 				require.False(t, last[p.Step], "a part after the last one")
 				last[p.Step] = p.Last
-				require.Equal(t, s.Size(p.Step), p.Samples)
+				require.Equal(t, s.Size(p.Step), p.Total)
 				require.Equal(t, s.Epoch(p.Step), p.Epoch)
 				out[key{p.Step, p.Micro}] = slices.Clone(p.Indices)
 			}

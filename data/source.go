@@ -20,20 +20,26 @@ const debianFashion = "/usr/share/datasets/fashion-mnist"
 // embedded part of Fashion-MNIST, 64 samples a step, without augmentation.
 type Config struct {
 	Name    string `yaml:"name"`    // one of Names; default fashion-mnist
-	Path    string `yaml:"path"`    // directory with the set's files
+	Path    string `yaml:"path"`    // directory with the set's files; of a text its file
 	Batch   int    `yaml:"batch"`   // samples of a global step; default 64
 	Augment string `yaml:"augment"` // see ParseAugment; default none
 	Workers int    `yaml:"workers"` // goroutines that prepare batches; default 1
 
-	// For the set synthetic only.
+	// For texts only.
+	Tokens    string  `yaml:"tokens"`     // bytes, or characters (of UTF-8); default bytes
+	TestShare float64 `yaml:"test_share"` // the end of a text that is kept for evaluation; default 0.1
+
+	// For the sets synthetic and synthetic-text only.
 	Channels     int `yaml:"channels"`      // default 3
 	Height       int `yaml:"height"`        // default 32
 	Width        int `yaml:"width"`         // default 32
 	Classes      int `yaml:"classes"`       // default 10
+	Vocabulary   int `yaml:"vocabulary"`    // default 256
 	TrainSamples int `yaml:"train_samples"` // default 1024
 	TestSamples  int `yaml:"test_samples"`  // default 256
 
-	Seed uint64 `yaml:"-"` // the run's seed; the synthetic pixels depend on it
+	Context int    `yaml:"-"` // tokens of a window of text, which is the model's; default 128
+	Seed    uint64 `yaml:"-"` // the run's seed; what is made up depends on it
 }
 
 // WithDefaults returns c with every zero setting replaced by its default.
@@ -42,19 +48,25 @@ func (c Config) WithDefaults() Config {
 	c.Batch = cmp.Or(c.Batch, 64)
 	c.Augment = cmp.Or(c.Augment, "none")
 	c.Workers = cmp.Or(c.Workers, 1)
-	if c.Name == "synthetic" {
+	c.Tokens, c.TestShare, c.Context = cmp.Or(c.Tokens, "bytes"), cmp.Or(c.TestShare, 0.1), cmp.Or(c.Context, 128)
+	switch c.Name {
+	case "synthetic":
 		c.Channels, c.Height, c.Width = cmp.Or(c.Channels, 3), cmp.Or(c.Height, 32), cmp.Or(c.Width, 32)
 		c.Classes = cmp.Or(c.Classes, 10)
+		c.TrainSamples, c.TestSamples = cmp.Or(c.TrainSamples, 1024), cmp.Or(c.TestSamples, 256)
+	case "synthetic-text":
+		c.Vocabulary = cmp.Or(c.Vocabulary, 256)
 		c.TrainSamples, c.TestSamples = cmp.Or(c.TrainSamples, 1024), cmp.Or(c.TestSamples, 256)
 	}
 	return c
 }
 
-// Source is an opened set.
+// Source is an opened set: images, or a text.
 type Source struct {
 	Name        string
-	Train, Test *Images
+	Train, Test *Images  // nil for a text
 	ClassNames  []string // nil when the set does not name its classes
+	Text        *Text    // nil for images
 	// Normalization of the training images; test images take the same one.
 	Normalization Normalization
 }
@@ -65,16 +77,20 @@ type Named struct{ Name, About string }
 type set struct {
 	Named
 	open func(Config) (*Source, error)
+	text bool
 }
 
 // sets is the one list of what Open knows.
 func sets() []set {
 	return []set{
-		{Named{"fashion-mnist", "28 x 28 grey clothes, 10 classes: 12,000 + 2,000 embedded images, or the IDX files in data.path"}, openFashion},
-		{Named{"fashion-mnist-full", "all 60,000 + 10,000 images, from Debian's package dataset-fashion-mnist or data.path"}, openFashionFull},
-		{Named{"digits", "8 x 8 grey digits, 10 classes: 1,438 + 359 embedded images (every fifth line is a test image)"}, openDigitsSet},
-		{Named{"cifar10", "32 x 32 colour, CIFAR-10's binary files in data.path: data_batch_*.bin and test_batch.bin, or train.bin and test.bin"}, openCIFARSet},
-		{Named{"synthetic", "made-up images of any size: data.channels, height, width, classes, train_samples, test_samples"}, openSynthetic},
+		{Named{"fashion-mnist", "28 x 28 grey clothes, 10 classes: 12,000 + 2,000 embedded images, or the IDX files in data.path"}, openFashion, false},
+		{Named{"fashion-mnist-full", "all 60,000 + 10,000 images, from Debian's package dataset-fashion-mnist or data.path"}, openFashionFull, false},
+		{Named{"digits", "8 x 8 grey digits, 10 classes: 1,438 + 359 embedded images (every fifth line is a test image)"}, openDigitsSet, false},
+		{Named{"cifar10", "32 x 32 colour, CIFAR-10's binary files in data.path: data_batch_*.bin and test_batch.bin, or train.bin and test.bin"}, openCIFARSet, false},
+		{Named{"synthetic", "made-up images of any size: data.channels, height, width, classes, train_samples, test_samples"}, openSynthetic, false},
+		{Named{"bible", "text: the King James Bible, 4.2 MB embedded, as bytes or characters (data.tokens), or the file in data.path"}, openBible, true},
+		{Named{"text", "text: a file of yours, in data.path"}, openText, true},
+		{Named{"synthetic-text", "made-up tokens: data.vocabulary, train_samples, test_samples"}, newSyntheticText, true},
 	}
 }
 
@@ -85,6 +101,16 @@ func Names() []Named {
 		out = append(out, s.Named)
 	}
 	return out
+}
+
+// IsText reports whether the set of that name is a text, and no images.
+func IsText(name string) bool {
+	for _, s := range sets() {
+		if s.Name == name {
+			return s.text
+		}
+	}
+	return false
 }
 
 // Open reads a set into memory. The error names the setting or the file, and
@@ -112,6 +138,9 @@ func Open(c Config) (*Source, error) {
 
 // finish checks what the parsers could not see alone.
 func (s *Source) finish() error {
+	if s.Text != nil {
+		return nil
+	}
 	for _, part := range []*Images{s.Train, s.Test} {
 		if err := part.Check(); err != nil {
 			return fmt.Errorf("data set %s: %w", s.Name, err)

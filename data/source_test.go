@@ -94,7 +94,7 @@ func TestNamesDescribeEverySet(t *testing.T) {
 		names = append(names, n.Name)
 		require.NotEmpty(t, n.About)
 	}
-	require.Equal(t, "[fashion-mnist fashion-mnist-full digits cifar10 synthetic]", fmt.Sprint(names))
+	require.Equal(t, "[fashion-mnist fashion-mnist-full digits cifar10 synthetic bible text synthetic-text]", fmt.Sprint(names))
 }
 
 func BenchmarkOpen(b *testing.B) {

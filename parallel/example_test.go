@@ -47,7 +47,7 @@ func trainLoop(ctx context.Context, comm collective.Comm, set *data.Source, step
 	samples := func(step, lo, hi int) (x, y device.Buf, err error) {
 		images, labels := make([]float32, (hi-lo)*64), make([]int32, hi-lo)
 		indices := sampler.Batch(nil, step)
-		err = batcher.Fill(images, labels, indices[lo:hi], sampler.Epoch(step))
+		err = batcher.Fill(data.Samples{X: images, Y: labels}, indices[lo:hi], sampler.Epoch(step))
 		return device.FromF32(images), device.FromI32(labels), err
 	}
 
