@@ -121,26 +121,30 @@ func (t *convTask) do(s *scratch, index int) {
 		t.image.fill(inside, in, t.image.planes)
 		in = inside
 	}
-	for p := lo; p < hi; p++ {
-		out := t.destination(s, n, p)
+	for p := lo; p < hi; p += tilePanels {
+		count := min(tilePanels, hi-p)
+		out := t.destination(s, n, p, count)
 		for i := range t.phases {
-			t.runPhase(s, &t.phases[i], p, in, out)
+			t.runPhase(s, &t.phases[i], p, count, in, out)
 		}
 		if t.plainInto > 0 {
-			t.unblock(n, p, out)
+			for q := range count {
+				t.unblock(n, p+q, out[q*t.outPlane:][:t.outPlane])
+			}
 		}
 	}
 }
 
-func (t *convTask) runPhase(s *scratch, ph *phase, panel int, in, out []float32) {
+func (t *convTask) runPhase(s *scratch, ph *phase, panel, count int, in, out []float32) {
 	s.tile = tile{
 		a: address(in, 0), b: address(t.weights, panel*t.panelLen+ph.panelAt), c: address(out, 0),
 		steps: unsafe.Pointer(unsafe.SliceData(ph.steps)), blocks: ph.blocks, singles: ph.singles, flags: t.flags,
+		panels: count, strideB: t.panelLen * 4, strideC: t.outPlane * 4,
 	}
 	if t.plainInto > 0 {
 		s.tile.flags = 0 // out is scratch: unblock adds
 	}
-	if t.lastIsNarrow && panel == t.panels-1 {
+	if t.lastIsNarrow && panel+count == t.panels {
 		s.tile.flags |= flagClear
 		s.tile.mask = unsafe.Pointer(&t.lastMask)
 	}
@@ -151,12 +155,13 @@ func (t *convTask) runPhase(s *scratch, ph *phase, panel int, in, out []float32)
 	s.tile = tile{}
 }
 
-// destination returns the plane that panel p of image n is written to.
-func (t *convTask) destination(s *scratch, n, p int) []float32 {
+// destination returns the planes that count panels from p of image n are
+// written to.
+func (t *convTask) destination(s *scratch, n, p, count int) []float32 {
 	if t.plainInto > 0 {
-		return s.plane.floats(t.outPlane)
+		return s.plane.floats(count * t.outPlane)
 	}
-	return t.out[(n*t.panels+p)*t.outPlane:][:t.outPlane]
+	return t.out[(n*t.panels+p)*t.outPlane:][:count*t.outPlane]
 }
 
 // unblock stores or adds a finished plane into the plain image n.

@@ -117,7 +117,9 @@ func (t *gradientTask) addImage(s *scratch, partial, x []float32, n int, first b
 		if !first || p > 0 {
 			s.tile.flags = flagAccumulate
 		}
-		for k := range blocksK {
+		s.tile.strideB, s.tile.strideC = t.pixels*block*4, t.partialOf*4
+		for k := 0; k < blocksK; k += tilePanels {
+			s.tile.panels = min(tilePanels, blocksK-k)
 			s.tile.b = address(t.dy, ((n*blocksK+k)*t.pixels+p)*block)
 			s.tile.c = address(partial, k*t.partialOf)
 			runTile(t.set.tile, &s.tile, t.rows)

@@ -13,8 +13,8 @@ import (
 type Config struct {
 	// Threads is how many threads compute, the caller's included; 0 means 1.
 	Threads int
-	// Kernels is "avx2", "portable", or "auto" (the default) for the first of
-	// these that the processor has.
+	// Kernels is "avx512", "avx2", "neon", "portable", or "auto" (the default)
+	// for the first of these that the processor has.
 	Kernels string
 }
 
@@ -45,7 +45,7 @@ func New(c Config) (*Device, error) {
 	return &Device{set: set, pool: newPool(max(1, c.Threads))}, nil
 }
 
-// Name returns "cpu(avx2)" or "cpu(portable)".
+// Name returns "cpu(avx512)", or as the kernels are called.
 func (d *Device) Name() string { return "cpu(" + d.set.name + ")" }
 
 // Threads returns how many threads compute.

@@ -1,28 +1,58 @@
 package cpu
 
 import (
-	"unsafe"
+	"strings"
 
 	"golang.org/x/sys/cpu"
 
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// fastKernels returns the AVX2 set, or what it misses.
-func fastKernels() (set *kernelSet, missing string) {
-	switch {
-	case !cpu.X86.HasAVX2 && !cpu.X86.HasFMA:
-		return nil, "AVX2 and FMA"
-	case !cpu.X86.HasAVX2:
-		return nil, "AVX2"
-	case !cpu.X86.HasFMA:
-		return nil, "FMA"
-	case !cpu.X86.HasF16C:
-		return nil, "F16C"
+// fastKernels returns the sets of amd64.
+func fastKernels() []candidate {
+	x := &cpu.X86
+	avx2 := lacks(feature{"AVX2", x.HasAVX2}, feature{"FMA", x.HasFMA}, feature{"F16C", x.HasF16C})
+	avx512 := lacks(
+		feature{"AVX-512F", x.HasAVX512F}, feature{"AVX-512DQ", x.HasAVX512DQ},
+		feature{"AVX-512BW", x.HasAVX512BW}, feature{"AVX-512VL", x.HasAVX512VL},
+	)
+	if avx512 == "" {
+		avx512 = avx2 // what it has no kernels of its own for
 	}
+	return []candidate{{"avx512", avx512, avx512Kernels}, {"avx2", avx2, avx2Kernels}}
+}
+
+type feature struct {
+	name string
+	has  bool
+}
+
+// lacks names what is missing: "AVX2 and FMA".
+func lacks(features ...feature) string {
+	var missing []string
+	for _, f := range features {
+		if !f.has {
+			missing = append(missing, f.name)
+		}
+	}
+	if n := len(missing); n > 1 {
+		missing = append(missing[:n-2], missing[n-2]+" and "+missing[n-1])
+	}
+	return strings.Join(missing, ", ")
+}
+
+// avx512Kernels are those of AVX2 where wider vectors are not faster.
+func avx512Kernels() *kernelSet {
+	set := avx2Kernels()
+	set.name = "avx512"
+	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
+	return set
+}
+
+func avx2Kernels() *kernelSet {
 	return &kernelSet{
 		name:      "avx2",
-		tile:      func(t *tile) { tileAVX2((*uint64)(unsafe.Pointer(t))) },
+		tile:      func(t *tile) { t.each(1, rowsAVX2, tileNarrow) },
 		transpose: transposeFast,
 
 		add: func(dst, a, b []float32) { binaryFast(addAVX2, portableAdd, dst, a, b) },
@@ -59,5 +89,5 @@ func fastKernels() (set *kernelSet, missing string) {
 		normForward:         normForwardFast,
 		normBackwardSums:    normBackwardSumsFast,
 		normBackwardOutputs: normBackwardOutputsFast,
-	}, ""
+	}
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gradfusion/gradfusion/device"
 )
@@ -30,30 +31,39 @@ type kernelSet struct {
 	normBackwardOutputs func(dx, dresidual, dy, x, y []float32, p *normNumbers, accumulate bool)
 }
 
-// chooseKernels returns the set with that name.
+// candidate is a set for this architecture; what it lacks keeps this processor
+// from running it.
+type candidate struct {
+	name  string
+	lacks string
+	build func() *kernelSet
+}
+
+// candidates returns the sets of this architecture, the fastest first.
+func candidates() []candidate {
+	return append(fastKernels(), candidate{name: "portable", build: portableKernels})
+}
+
+// chooseKernels returns the set with that name, or for auto the first that the
+// processor can run.
 func chooseKernels(name string) (*kernelSet, error) {
-	fast, missing := fastKernels()
-	switch name {
-	case "", "auto":
-		if fast != nil {
-			return fast, nil
+	known := []string{"auto"}
+	for _, c := range candidates() {
+		switch {
+		case c.lacks == "" && (name == c.name || name == "" || name == "auto"):
+			return c.build(), nil
+		case name == c.name:
+			return nil, fmt.Errorf("kernels %q need %s, which this processor lacks; use auto or portable", name, c.lacks)
 		}
-		return portableKernels(), nil
-	case "portable":
-		return portableKernels(), nil
-	case "avx2":
-		if fast == nil {
-			return nil, fmt.Errorf("kernels %q need %s, which this processor lacks; use auto or portable", name, missing)
-		}
-		return fast, nil
+		known = append(known, c.name)
 	}
-	return nil, fmt.Errorf("unknown kernels %q (known: auto, avx2, portable)", name)
+	return nil, fmt.Errorf("unknown kernels %q (known here: %s)", name, strings.Join(known, ", "))
 }
 
 func portableKernels() *kernelSet {
 	return &kernelSet{
 		name:      "portable",
-		tile:      portableTile,
+		tile:      func(t *tile) { t.each(1, tileRows, portableTile) },
 		transpose: portableTranspose,
 
 		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,

@@ -14,6 +14,7 @@ func TestTileOffsets(t *testing.T) {
 		unsafe.Offsetof(u.a), unsafe.Offsetof(u.b), unsafe.Offsetof(u.c), unsafe.Offsetof(u.rows), unsafe.Offsetof(u.steps),
 		unsafe.Offsetof(u.bias), unsafe.Offsetof(u.mask), unsafe.Offsetof(u.blocks), unsafe.Offsetof(u.singles),
 		unsafe.Offsetof(u.size), unsafe.Offsetof(u.groups), unsafe.Offsetof(u.small), unsafe.Offsetof(u.flags),
+		unsafe.Offsetof(u.strideB), unsafe.Offsetof(u.strideC),
 	} {
 		require.Equal(t, uintptr(8*i), offset, "field %d", i)
 	}

@@ -149,13 +149,15 @@ func (t *productTask) pass(s *scratch, u tile, rows []row, first, k, lo, hi int,
 	}
 	s.tile = u
 	s.tile.steps = unsafe.Pointer(unsafe.SliceData(steps))
-	for p := lo; p < hi; p++ {
+	s.tile.strideB, s.tile.strideC = t.d.K*tileColumns*4, tileColumns*4
+	for p := lo; p < hi; p += tilePanels {
+		s.tile.panels = min(tilePanels, hi-p)
 		s.tile.b = address(t.b, (p*t.d.K+k)*tileColumns)
 		s.tile.c = address(t.c, first*t.ldc+p*tileColumns)
 		if last && t.bias != nil {
 			s.tile.bias = address(t.bias, p*tileColumns)
 		}
-		if t.lastIsNarrow && p == t.panels-1 {
+		if t.lastIsNarrow && p+s.tile.panels == t.panels {
 			s.tile.flags |= flagMask
 			s.tile.mask = unsafe.Pointer(&t.lastMask)
 		}

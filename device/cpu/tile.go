@@ -12,24 +12,30 @@ type row struct{ a, c int64 }
 //
 //	C[i][j] (+)= sum over k of A[rows[i].a + step(k)] * B[k][j],  0 <= j < 16
 //
-// Each of the first blocks entries of steps stands for 16 consecutive floats of
-// A, each of the next singles entries for one. B is packed: 16 floats for every
-// k. Every element is one chain of sums in the order of k, so that its bits do
-// not depend on its row, on how rows are grouped, or on the mask.
+// for one panel, or for several that lie strideB and strideC bytes apart and
+// share A: kernels that compute two at once load A half as often. Each of the
+// first blocks entries of steps stands for 16 consecutive floats of A, each of
+// the next singles entries for one. B is packed: 16 floats for every k. Every
+// element is one chain of sums in the order of k, so that its bits do not
+// depend on its row, on how rows and panels are grouped, or on the mask.
 //
 // The assembly reads the fields at fixed offsets: TestTileOffsets holds them.
 type tile struct {
 	a, b, c unsafe.Pointer
 	rows    unsafe.Pointer // of row
 	steps   unsafe.Pointer // of int64
-	bias    unsafe.Pointer // 16 floats added to every row, or nil
-	mask    unsafe.Pointer // 16 int32, -1 for the columns that C has; with flagMask and flagClear
+	bias    unsafe.Pointer // 16 floats for each panel, added to every row, or nil
+	mask    unsafe.Pointer // 16 int32, -1 for the columns that C has in the last panel; with flagMask and flagClear
 	blocks  int
 	singles int
-	size    int // rows in a full group, at most 6
+	size    int // rows in a full group
 	groups  int // row groups
 	small   int // how many of the last groups have size-1 rows
 	flags   int
+	strideB int // bytes from a panel of B to the next
+	strideC int
+	panels  int // 0 means 1
+	count   int // rows
 }
 
 // The flags of a tile, in the order in which they act.
@@ -40,19 +46,39 @@ const (
 	flagClear                  // store zero in the columns that mask has not
 )
 
-// tileRows is the most rows of a group: 6 x 16 sums fill the twelve vector
-// registers that two columns of B and a broadcast leave free.
-const tileRows = 6
-
-// setRows cuts n rows evenly: 32 becomes 6 6 5 5 5 5, because a group of few
-// rows cannot hide the latency of its sums.
-func (t *tile) setRows(n int) {
-	t.groups = (n + tileRows - 1) / tileRows
+// setRows cuts the rows evenly into groups of at most most: 32 becomes 6 6 5 5
+// 5 5, because a group of few rows cannot hide the latency of its sums.
+func (t *tile) setRows(most int) {
+	t.groups = (t.count + most - 1) / most
 	if t.groups == 0 {
 		return
 	}
-	t.size = (n + t.groups - 1) / t.groups
-	t.small = t.groups*t.size - n
+	t.size = (t.count + t.groups - 1) / t.groups
+	t.small = t.groups*t.size - t.count
+}
+
+// each computes t by calls of f, which takes at most width panels and groups of
+// at most rows rows.
+func (t *tile) each(width, rows int, f func(*tile)) {
+	t.setRows(rows)
+	if t.panels <= width {
+		f(t)
+		return
+	}
+	all := *t
+	for p := 0; p < all.panels; p += width {
+		t.panels = min(width, all.panels-p)
+		t.b, t.c = unsafe.Add(all.b, p*all.strideB), unsafe.Add(all.c, p*all.strideC)
+		if all.bias != nil {
+			t.bias = unsafe.Add(all.bias, p*tileColumns*4)
+		}
+		t.flags = all.flags
+		if p+width < all.panels {
+			t.flags &^= flagMask | flagClear
+		}
+		f(t)
+	}
+	*t = all
 }
 
 // columnMask is a mask of a last panel.
@@ -70,6 +96,12 @@ func (m *columnMask) last(n int) bool {
 	return n%tileColumns != 0
 }
 
+// tilePanels is how many panels callers should give to a tile at once.
+const tilePanels = 2
+
+// tileRows is a multiple of the rows of a full group in every kernel set.
+const tileRows = 12
+
 // maxTileWork bounds rows * k of one call: the garbage collector cannot stop
 // assembly, so a call has to end within about 50 microseconds.
 const maxTileWork = 1 << 17
@@ -82,15 +114,15 @@ func runTile(f func(*tile), t *tile, rows []row) {
 	for len(rows) > 0 {
 		n := min(batch, len(rows))
 		t.rows = unsafe.Pointer(unsafe.SliceData(rows))
-		t.setRows(n)
+		t.count = n
 		f(t)
 		rows = rows[n:]
 	}
 }
 
-// portableTile computes t two rows by four columns at a time.
+// portableTile computes a tile of one panel, two rows by four columns at a time.
 func portableTile(t *tile) {
-	n := t.groups*t.size - t.small
+	n := t.count
 	rows := unsafe.Slice((*row)(t.rows), n)
 	steps := unsafe.Slice((*int64)(t.steps), t.blocks+t.singles)
 	for i := 0; i < n; i += 2 {

@@ -18,7 +18,8 @@ import (
 // families are the kernels of one file each, by the name of the file.
 func families() map[string]func() {
 	return map[string]func(){
-		"avx2": avx2,
+		"avx2":   avx2,
+		"avx512": avx512,
 	}
 }
 
@@ -55,6 +56,10 @@ func avx2() {
 	normForward()
 	normBackwardSums()
 	normBackwardOutputs()
+}
+
+func avx512() {
+	tilesAVX512()
 }
 
 // function starts a function that neither grows the stack nor lets its

@@ -23,6 +23,8 @@ const (
 	tileGroups  = 80
 	tileSmall   = 88
 	tileFlags   = 96
+	tileStrideB = 104
+	tileStrideC = 112
 )
 
 const (
