@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
 )
 
 // ErrUnavailable is wrapped by the error of Join when these ranks cannot share
@@ -34,6 +36,13 @@ type Config struct {
 	// Refused, where set, learns of connections that were turned away during
 	// Join. It is called from several goroutines.
 	Refused func(err error)
+	// Names are the numbers by which errors call the ranks: those that they have
+	// in a world of which this one is a host. Nil: the ranks themselves.
+	Names []int
+	// Lost, where set, is told once of the rank whose loss ends the transport,
+	// on a goroutine of the transport or of a caller: it must not wait for
+	// either.
+	Lost func(lost *collective.LinkError)
 }
 
 const (
@@ -50,6 +59,8 @@ func (c Config) check() error {
 		return fmt.Errorf("shm: rank %d of %d has no rendezvous store", c.Rank, c.Size)
 	case len(c.Namespace) > namespaceMax:
 		return fmt.Errorf("shm: namespace of %d bytes, at most %d", len(c.Namespace), namespaceMax)
+	case c.Names != nil && len(c.Names) != c.Size:
+		return fmt.Errorf("shm: %d names for %d ranks", len(c.Names), c.Size)
 	case c.Size > maxRanks:
 		return fmt.Errorf("shm: %d ranks, at most %d: %w", c.Size, maxRanks, ErrUnavailable)
 	}

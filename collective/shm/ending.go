@@ -29,7 +29,8 @@ func (t *Transport) watch(peer int) {
 	t.fail(peer, errDied)
 }
 
-// fail ends all calls because peer was lost, unless it had said goodbye.
+// fail ends all calls because peer was lost, unless it had said goodbye, and
+// has the other ranks look for themselves.
 func (t *Transport) fail(peer int, err error) {
 	l := t.links[peer]
 	l.in.mu.Lock()
@@ -38,19 +39,9 @@ func (t *Transport) fail(peer int, err error) {
 	if left {
 		return
 	}
-	t.mu.Lock()
-	if t.failure != nil {
-		t.mu.Unlock()
-		return
-	}
 	lost := l.lost(err)
-	t.culprit, t.failure = peer, lost
-	for d := range t.domains {
-		d.stop()
-	}
-	t.mu.Unlock()
-	for _, l := range t.links {
-		l.abandon(lost)
+	if !t.Fail(lost) {
+		return
 	}
 	if atomicAt(t.control, abortAt).CompareAndSwap(0, uint32(peer+1)) {
 		for r := range t.size {
@@ -59,6 +50,28 @@ func (t *Transport) fail(peer int, err error) {
 			}
 		}
 	}
+	if t.lost != nil {
+		t.lost(lost)
+	}
+}
+
+// Fail ends all pending and later calls with lost, which names a rank that need
+// not be one of this transport's. It reports whether that was the first loss.
+func (t *Transport) Fail(lost *collective.LinkError) bool {
+	t.mu.Lock()
+	if t.failure != nil {
+		t.mu.Unlock()
+		return false
+	}
+	t.culprit, t.failure = lost.Peer, lost
+	for d := range t.domains {
+		d.stop()
+	}
+	t.mu.Unlock()
+	for _, l := range t.links {
+		l.abandon(lost)
+	}
+	return true
 }
 
 // Close says goodbye to the peers, waits for all goroutines and calls, and

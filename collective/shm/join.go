@@ -35,7 +35,7 @@ func Join(ctx context.Context, c Config) (*Transport, error) {
 			own.close()
 			return nil, err
 		}
-		return newTransport(0, memory, []int{own.bell}, []int{own.process})
+		return c.newTransport(memory, []int{own.bell}, []int{own.process})
 	}
 	if c.Rank == 0 {
 		return c.host(ctx, own, err)
@@ -132,7 +132,7 @@ func (c Config) share(ctx context.Context, fds []int, failed error) (*Transport,
 	if failed == nil {
 		memory := os.NewFile(uintptr(fds[0]), "shared memory")
 		if failed = checkMemory(memory); failed == nil {
-			t, failed = newTransport(c.Rank, memory, fds[1:1+c.Size], fds[1+c.Size:])
+			t, failed = c.newTransport(memory, fds[1:1+c.Size], fds[1+c.Size:])
 		} else {
 			closeAll(fds[1:])
 			_ = memory.Close()

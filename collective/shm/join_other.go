@@ -20,3 +20,6 @@ func Join(_ context.Context, c Config) (*Transport, error) {
 	}
 	return nil, fmt.Errorf("shm: %s/%s: %w", runtime.GOOS, runtime.GOARCH, ErrUnavailable)
 }
+
+// Fail is never called.
+func (t *Transport) Fail(*collective.LinkError) bool { return false }

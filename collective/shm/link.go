@@ -77,9 +77,12 @@ func newLink(t *Transport, peer int) *link {
 	return l
 }
 
-func (l *link) lost(err error) error {
-	return &collective.LinkError{Rank: l.transport.rank, Peer: l.peer, Err: err}
+func (l *link) lost(err error) *collective.LinkError {
+	return &collective.LinkError{Rank: l.transport.names[l.transport.rank], Peer: l.name(), Err: err}
 }
+
+// name is the peer's number in errors.
+func (l *link) name() int { return l.transport.names[l.peer] }
 
 // abandon ends all calls with err.
 func (l *link) abandon(err error) {
@@ -183,7 +186,7 @@ func (l *link) handle(f frame, b []byte, own *receive) error {
 		if s := l.in.streams[f.id]; s != nil {
 			delete(l.in.streams, f.id)
 			if s.receive != nil {
-				s.receive.end(l.lost(fmt.Errorf("rank %d gave up sending the message", l.peer)))
+				s.receive.end(l.lost(fmt.Errorf("rank %d gave up sending the message", l.name())))
 			}
 		}
 	case frameWithdraw:
@@ -200,7 +203,7 @@ func (l *link) handle(f frame, b []byte, own *receive) error {
 func (l *link) leave(culprit int) {
 	err := fmt.Errorf("it has %w its transport", collective.ErrClosed)
 	if culprit >= 0 {
-		err = &collective.DepartedError{Rank: l.peer, Lost: culprit}
+		err = &collective.DepartedError{Rank: l.name(), Lost: culprit}
 	}
 	l.in.left = l.lost(err)
 	l.endReceives(l.in.left)

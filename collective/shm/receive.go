@@ -110,7 +110,7 @@ func (l *link) match(r *receive, a *arrival) {
 	fits := r.use != nil || a.size == len(r.into)
 	var err error
 	if !fits {
-		err = &collective.LengthError{Peer: l.peer, Tag: r.tag, Want: len(r.into), Got: a.size, Head: a.headCopy()}
+		err = &collective.LengthError{Peer: l.name(), Tag: r.tag, Want: len(r.into), Got: a.size, Head: a.headCopy()}
 	}
 	switch {
 	case a.data != nil:
@@ -184,7 +184,7 @@ func (l *link) handleEager(f frame, b []byte, own *receive) {
 		r.end(nil)
 	case len(r.into) != len(b):
 		head := append([]byte(nil), b[:min(len(b), collective.HeadSize)]...)
-		r.end(&collective.LengthError{Peer: l.peer, Tag: r.tag, Want: len(r.into), Got: len(b), Head: head})
+		r.end(&collective.LengthError{Peer: l.name(), Tag: r.tag, Want: len(r.into), Got: len(b), Head: head})
 	default:
 		copy(r.into, b)
 		r.end(nil)

@@ -104,7 +104,7 @@ func (l *link) announce(tag collective.Tag, b []byte) (*send, error) {
 		s.id = uint32(len(o.sends))
 		o.sends = append(o.sends, nil)
 	} else {
-		return nil, fmt.Errorf("rank %d: %d messages to rank %d wait for their receiver", l.transport.rank, maxAnnounced, l.peer)
+		return nil, fmt.Errorf("rank %d: %d messages to rank %d wait for their receiver", l.transport.names[l.transport.rank], maxAnnounced, l.name())
 	}
 	o.sends[s.id] = s
 	l.emit(frame{kind: frameAnnounce, id: s.id, tag: tag, size: len(b)}, b[:min(len(b), collective.HeadSize)])

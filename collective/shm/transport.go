@@ -28,6 +28,8 @@ var errDied = errors.New("its process has died")
 // collective.Transport.
 type Transport struct {
 	rank, size int
+	names      []int // of the ranks, in errors
+	lost       func(*collective.LinkError)
 	layout     layout
 	hosts      [][]int
 	links      []*link // by rank; the own one has no rings
@@ -49,8 +51,8 @@ type Transport struct {
 	closing  sync.Once
 
 	mu       sync.Mutex
-	failure  error // *collective.LinkError of the first rank that was lost
-	culprit  int   // that rank, or -1
+	failure  *collective.LinkError // of the first rank that was lost
+	culprit  int                   // that rank's name, or -1
 	domains  map[*domain]struct{}
 	openings map[uint64]uint64 // how often a group of that id was opened
 	regions  atomic.Pointer[[]region]
@@ -69,14 +71,21 @@ func newSpin(ranks int) spin {
 	return spin{pauses: 20, yields: 200, crowded: ranks > runtime.NumCPU()}
 }
 
-// newTransport starts a rank over memory, all ranks' eventfds and pidfds, which
+// newTransport starts the rank over memory, all ranks' eventfds and pidfds, which
 // it takes over also when it fails.
-func newTransport(rank int, memory *os.File, bells, processes []int) (*Transport, error) {
-	size := len(bells)
+func (c Config) newTransport(memory *os.File, bells, processes []int) (*Transport, error) {
+	rank, size := c.Rank, len(bells)
 	t := &Transport{
+		names: c.Names, lost: c.Lost,
 		rank: rank, size: size, layout: newLayout(size), hosts: [][]int{make([]int, size)}, links: make([]*link, size), spin: newSpin(size),
 		memory: memory, bells: bells, processes: make([]*os.File, size), culprit: -1,
 		domains: map[*domain]struct{}{}, openings: map[uint64]uint64{},
+	}
+	if t.names == nil {
+		t.names = make([]int, size)
+		for r := range size {
+			t.names[r] = r
+		}
 	}
 	for r := range size {
 		t.hosts[0][r] = r
@@ -161,7 +170,7 @@ func (t *Transport) enter(ctx context.Context) error {
 func (t *Transport) exit() { t.calls.RUnlock() }
 
 func (t *Transport) closedError() error {
-	return fmt.Errorf("shm transport of rank %d: %w", t.rank, collective.ErrClosed)
+	return fmt.Errorf("shm transport of rank %d: %w", t.names[t.rank], collective.ErrClosed)
 }
 
 // await waits for the end of a call; cancelled says that ctx ended first.

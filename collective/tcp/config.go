@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
 )
 
 // Store is where ranks publish their addresses; *store.Client is one. Wait
@@ -57,9 +60,18 @@ type Config struct {
 	// Retry is how many times in a row a broken connection is built up again,
 	// when its peer still listens; 0: a broken connection is a lost peer.
 	Retry int
+	// Hosts are the ranks by host, where the caller knows; nil: by Host.
+	Hosts [][]int
+	// Beside are ranks that this one reaches by another transport: they are not
+	// connected to it. They must leave out this rank likewise.
+	Beside []int
 	// Refused, where set, learns of connections that were turned away. It is
 	// called from several goroutines.
 	Refused func(remote net.Addr, err error)
+	// Lost, where set, is told once of the rank whose loss ends the transport,
+	// on a goroutine of the transport or of a caller: it must not wait for
+	// either.
+	Lost func(lost *collective.LinkError)
 }
 
 // PortRange is First to Last, both included; zero is any port.
@@ -115,5 +127,8 @@ func (c Config) filled() Config {
 	}
 	return c
 }
+
+// connects reports whether this rank is to have a connection with a peer.
+func (c Config) connects(peer int) bool { return peer != c.Rank && !slices.Contains(c.Beside, peer) }
 
 func (c Config) key(rank int) string { return fmt.Sprintf("%s/tcp/%d", c.Namespace, rank) }

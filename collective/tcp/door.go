@@ -55,12 +55,17 @@ func openDoor(ctx context.Context, c Config) (*door, error) {
 		Config: c, secure: secure, listener: listener,
 		lobby: lobby.Lobby{Size: maxStrangers},
 		conns: make([][]net.Conn, c.Size),
-		need:  (c.Size - 1 - c.Rank) * c.Sockets,
 		full:  make(chan struct{}),
 		ready: make(chan struct{}),
 	}
 	for peer := range d.conns {
+		if !c.connects(peer) {
+			continue
+		}
 		d.conns[peer] = make([]net.Conn, c.Sockets)
+		if peer > c.Rank {
+			d.need += c.Sockets
+		}
 	}
 	if d.need == 0 {
 		close(d.full)

@@ -88,7 +88,7 @@ func (c Config) objection(h hello) string {
 		return fmt.Sprintf("this world has %d ranks, not %d", c.Size, h.size)
 	case h.to != c.Rank:
 		return fmt.Sprintf("this is rank %d, not %d", c.Rank, h.to)
-	case h.from < 0 || h.from >= c.Size || h.from == c.Rank || h.from < c.Rank && h.wish != wishProbe:
+	case h.from < 0 || h.from >= c.Size || !c.connects(h.from) || h.from < c.Rank && h.wish != wishProbe:
 		return fmt.Sprintf("rank %d does not dial rank %d of %d", h.from, c.Rank, c.Size)
 	case h.sockets != c.Sockets || h.index >= c.Sockets:
 		return fmt.Sprintf("this world has %d sockets per peer, not %d", c.Sockets, h.sockets)

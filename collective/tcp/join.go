@@ -74,6 +74,9 @@ func (d *door) connect(ctx context.Context) ([][]int, error) {
 	group, dialing := errgroup.WithContext(ctx)
 	group.SetLimit(parallelDials)
 	for peer := range d.Rank {
+		if !d.connects(peer) {
+			continue
+		}
 		for index := range d.Sockets {
 			group.Go(func() error { return d.reach(dialing, peer, index) })
 		}
@@ -83,6 +86,9 @@ func (d *door) connect(ctx context.Context) ([][]int, error) {
 	}
 	select {
 	case <-d.full:
+		if d.Hosts != nil {
+			return d.Hosts, nil
+		}
 		return groupHosts(identities), nil
 	case <-ctx.Done():
 		err := fmt.Errorf("tcp: rank %d: ranks %s did not connect within %v: %w",

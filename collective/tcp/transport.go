@@ -29,6 +29,7 @@ type Transport struct {
 	running sync.WaitGroup
 	closing sync.Once
 	stop    context.CancelFunc // ends repairs
+	lost    func(*collective.LinkError)
 
 	mu      sync.Mutex
 	culprit int // the first rank that was lost, -1: none
@@ -40,7 +41,7 @@ var _ collective.Transport = (*Transport)(nil)
 func newTransport(c Config, d *door, conns [][]net.Conn, hosts [][]int) (*Transport, error) {
 	t := &Transport{
 		rank: c.Rank, hosts: hosts, culprit: -1, links: make([]*link, c.Size),
-		door: d, segment: c.Segment, polls: canPollHere(),
+		door: d, segment: c.Segment, polls: canPollHere(), lost: c.Lost,
 	}
 	if c.Checksum {
 		t.table = crc32.MakeTable(crc32.Castagnoli)
@@ -83,7 +84,7 @@ func (t *Transport) Hosts() [][]int { return t.hosts }
 
 // Send sends b to rank to; see the package comment for what cancelling does.
 func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []byte) error {
-	if to < 0 || to >= len(t.links) {
+	if !t.reaches(to) {
 		return fmt.Errorf("rank %d: send to rank %d of %d", t.rank, to, len(t.links))
 	}
 	return t.links[to].sendMessage(ctx, tag, b)
@@ -91,7 +92,7 @@ func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []by
 
 // Recv fills b with the next message of that tag from rank from.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
-	if from < 0 || from >= len(t.links) {
+	if !t.reaches(from) {
 		return fmt.Errorf("rank %d: receive from rank %d of %d", t.rank, from, len(t.links))
 	}
 	return t.links[from].receiveMessage(ctx, tag, b, nil)
@@ -101,13 +102,17 @@ func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []
 // is not offered for the own rank, nor where the pieces of a message come over
 // several sockets in any order. use may run on another goroutine.
 func (t *Transport) RecvInPlace(ctx context.Context, from int, tag collective.Tag, use func([]byte) error) (bool, error) {
-	if from < 0 || from >= len(t.links) {
+	if !t.reaches(from) {
 		return false, fmt.Errorf("rank %d: receive from rank %d of %d", t.rank, from, len(t.links))
 	}
 	if len(t.links[from].sockets) != 1 {
 		return false, nil
 	}
 	return true, t.links[from].receiveMessage(ctx, tag, nil, use)
+}
+
+func (t *Transport) reaches(rank int) bool {
+	return rank >= 0 && rank < len(t.links) && (rank == t.rank || t.links[rank].sockets != nil)
 }
 
 // Register shares nothing.
@@ -118,15 +123,25 @@ func (t *Transport) Direct(uint64, []int) collective.Direct { return nil }
 
 // fail ends all calls because peer was lost.
 func (t *Transport) fail(peer int, err error) {
+	lost := t.links[peer].lost(err)
+	if t.Fail(lost) && t.lost != nil {
+		t.lost(lost)
+	}
+}
+
+// Fail ends all pending and later calls with lost, which may name a rank that
+// this transport does not connect. It reports whether that was the first loss.
+func (t *Transport) Fail(lost *collective.LinkError) bool {
 	t.mu.Lock()
-	if t.culprit < 0 {
-		t.culprit = peer
+	first := t.culprit < 0
+	if first {
+		t.culprit = lost.Peer
 	}
 	t.mu.Unlock()
-	lost := t.links[peer].lost(err)
 	for _, l := range t.links {
 		l.abandon(lost)
 	}
+	return first
 }
 
 // Close says goodbye to the peers, gives them a second to take what was sent,
