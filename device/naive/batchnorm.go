@@ -26,7 +26,7 @@ func (kernels) Moments(d device.BatchNorm, mean, m2, x device.Buf) {
 		average := sum / float64(d.N*d.H*d.W)
 		t.each(d.N, c, func(i int) {
 			diff := float64(in[i]) - average
-			squares += diff * diff
+			squares += float64(diff * diff)
 		})
 		mean.F64()[c], m2.F64()[c] = average, squares
 	}
@@ -86,7 +86,7 @@ func (kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, dshi
 		var sum, product float64
 		t.each(d.N, c, func(i int) {
 			sum += float64(through(i))
-			product += float64(through(i)) * normal(i)
+			product += float64(float64(through(i)) * normal(i))
 		})
 		dscale.F32()[c], dshift.F32()[c] = float32(product), float32(sum)
 		factor := float64(scale.F32()[c]) * inv

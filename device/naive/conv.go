@@ -41,7 +41,7 @@ func (kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 						for r := range d.R {
 							for s := range d.S {
 								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sum += float64(weights[weightAt(d, k, c, r, s)]) * float64(in[xi.at(n, c, iy, ix)])
+									sum += float64(float64(weights[weightAt(d, k, c, r, s)]) * float64(in[xi.at(n, c, iy, ix)]))
 								}
 							}
 						}
@@ -72,7 +72,7 @@ func (kernels) ConvBackwardInput(d device.Conv, dx, dy, w device.Buf) {
 						for r := range d.R {
 							for s := range d.S {
 								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sums[iy*d.W+ix] += g * float64(weights[weightAt(d, k, c, r, s)])
+									sums[iy*d.W+ix] += float64(g * float64(weights[weightAt(d, k, c, r, s)]))
 								}
 							}
 						}
@@ -100,7 +100,7 @@ func (kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 						for oy := range yi.h {
 							for ox := range yi.w {
 								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sum += float64(out[yi.at(n, k, oy, ox)]) * float64(in[xi.at(n, c, iy, ix)])
+									sum += float64(float64(out[yi.at(n, k, oy, ox)]) * float64(in[xi.at(n, c, iy, ix)]))
 								}
 							}
 						}

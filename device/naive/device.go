@@ -71,7 +71,7 @@ func (t image) channels() int {
 // put stores v, or adds it, at s[i].
 func put(s []float32, i int, v float32, accumulate bool) {
 	if accumulate {
-		v += s[i]
+		v = float32(v) + s[i] // v may be a product, which arm64 would fuse with the sum
 	}
 	s[i] = v
 }

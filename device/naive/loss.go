@@ -59,7 +59,7 @@ func (kernels) CrossEntropyForward(d device.CrossEntropy, loss, correct, probs, 
 		label := labels.I32()[i]
 		for j, v := range row {
 			if t := target(d, label, j); t != 0 {
-				total += t * (logSum - float64(v))
+				total += float64(t * (logSum - float64(v)))
 			}
 		}
 		if int(label) == best {
@@ -94,7 +94,7 @@ func (kernels) SquaredErrorForward(loss, x, t device.Buf) {
 	var sum float64
 	for i, v := range x.F32() {
 		diff := float64(v) - float64(t.F32()[i])
-		sum += diff * diff
+		sum += float64(diff * diff)
 	}
 	loss.F64()[0] = sum
 }

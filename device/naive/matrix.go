@@ -24,7 +24,7 @@ func (kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 				if d.TransB {
 					y = j*ldb + k
 				}
-				sum += float64(left[x]) * float64(right[y])
+				sum += float64(float64(left[x]) * float64(right[y]))
 			}
 			// Accumulate adds before the bias and the activation.
 			if d.Accumulate {

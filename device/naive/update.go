@@ -49,7 +49,7 @@ func (kernels) Adam(u device.Update, w, grad, m, v device.Buf) {
 	root := float32(1 / math.Sqrt(second))
 	decay, shrink := u.WeightDecay, float32(1)
 	if u.Decoupled {
-		decay, shrink = 0, float32(1-float64(u.LR)*float64(u.WeightDecay))
+		decay, shrink = 0, float32(1-float64(float64(u.LR)*float64(u.WeightDecay)))
 	}
 	rest1, rest2 := 1-u.Beta1, 1-u.Beta2
 	for i, g := range grad.F32() {
@@ -69,7 +69,7 @@ func (kernels) SumSquares(out, x device.Buf) {
 	for lo := 0; lo < x.Len; lo += device.NormBlock {
 		var sum float64
 		for _, v := range x.F32()[lo:min(lo+device.NormBlock, x.Len)] {
-			sum += float64(v) * float64(v)
+			sum += float64(float64(v) * float64(v))
 		}
 		out.F64()[lo/device.NormBlock] = sum
 	}
