@@ -1,29 +1,50 @@
 package device
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+)
 
-// Arena hands out buffers of a device and takes them back, keyed by their exact
-// type and length: a training step asks for the same shapes again and again, so
-// after the first step nothing is allocated. An Arena is used by one goroutine.
+// Arena hands out buffers of a device and takes them back. It cuts them from
+// regions (see Device.Region), takes the smallest gap that fits and joins what
+// comes back with the free memory beside it, so that buffers of all sizes share
+// one run of memory: what it takes is little more than Peak. A training step
+// asks for the same buffers again and again, so after the first step it asks the
+// device for nothing. An Arena is used by one goroutine; its memory is gone when
+// the device closes.
 type Arena struct {
 	// Freed, when set, sees each buffer that comes back: tests fill it with
 	// NaN to prove that nobody reads it any more.
 	Freed func(Buf)
 
-	dev  Device
-	free map[arenaKey][]Buf
-	held int
-	peak int
+	dev     Device
+	regions []Buf
+	gaps    []gap         // free memory, by region and place
+	small   map[int][]Buf // free buffers of at most smallBuffer bytes, by size
+	slab    Buf           // what small buffers are cut from
+	held    int
+	peak    int
+	reached []int // by region: the end of what was ever handed out
 }
 
-type arenaKey struct {
-	t Type
-	n int
-}
+// gap is free memory of a region.
+type gap struct{ region, at, size int }
+
+const (
+	// smallBuffer is the size up to which buffers come from slabs and keep
+	// their size for good: statistics of channels, scores, labels. Between
+	// activations they would leave gaps that nothing fits.
+	smallBuffer = 32 << 10
+	slabSize    = 256 << 10
+	// mostAhead bounds what is asked for beyond need when a region is full.
+	mostAhead = 64 << 20
+)
 
 // NewArena returns an empty arena over dev.
 func NewArena(dev Device) *Arena {
-	return &Arena{dev: dev, free: map[arenaKey][]Buf{}}
+	return &Arena{dev: dev, small: map[int][]Buf{}}
 }
 
 // MemoryError is the value that an Arena panics with when its device has no
@@ -32,7 +53,7 @@ func NewArena(dev Device) *Arena {
 type MemoryError struct {
 	Type Type
 	Len  int
-	Err  error // what Alloc said
+	Err  error // what Region said
 }
 
 func (e *MemoryError) Error() string {
@@ -41,25 +62,26 @@ func (e *MemoryError) Error() string {
 
 func (e *MemoryError) Unwrap() error { return e.Err }
 
-// Get returns a buffer of n elements whose content is undefined. It panics with
-// a *MemoryError when there is none.
+// Get returns a buffer of n elements whose content is undefined, aligned to
+// Align. It panics with a *MemoryError when there is none.
 func (a *Arena) Get(t Type, n int) Buf {
-	a.held += n * t.Size()
-	a.peak = max(a.peak, a.held)
-	k := arenaKey{t, n}
-	if s := a.free[k]; len(s) > 0 {
-		b := s[len(s)-1]
-		a.free[k] = s[:len(s)-1]
-		return b
+	if n < 0 || n > (math.MaxInt-slabSize)/t.Size() {
+		panic(&MemoryError{t, n, fmt.Errorf("cannot allocate %d x %s", n, t)})
 	}
-	b, err := a.dev.Alloc(t, n)
+	if n == 0 {
+		return Buf{Type: t}
+	}
+	b, err := a.take(spaceOf(n * t.Size()))
 	if err != nil {
 		panic(&MemoryError{t, n, err})
 	}
-	return b
+	a.held += n * t.Size()
+	a.peak = max(a.peak, a.held)
+	return b.Slice(0, n*t.Size()).As(t)
 }
 
-// Put gives b back. b must have come from Get and must not be used again.
+// Put gives b back, which must have come from Get, whole, and must not be used
+// again. Giving it back twice panics, as far as that is seen.
 func (a *Arena) Put(b Buf) {
 	if b.Len == 0 {
 		return
@@ -68,9 +90,131 @@ func (a *Arena) Put(b Buf) {
 		a.Freed(b)
 	}
 	a.held -= b.Size()
-	k := arenaKey{b.Type, b.Len}
-	a.free[k] = append(a.free[k], b)
+	size := spaceOf(b.Size())
+	if size <= smallBuffer {
+		a.small[size] = append(a.small[size], whole(b, size))
+		return
+	}
+	a.join(a.find(b, size))
 }
 
 // Peak returns the most bytes that were out at one time.
 func (a *Arena) Peak() int { return a.peak }
+
+// Footprint returns the bytes of the device's memory that were in use so far:
+// Peak and what gaps between buffers added.
+func (a *Arena) Footprint() int {
+	n := 0
+	for _, end := range a.reached {
+		n += end
+	}
+	return n
+}
+
+// Close gives the arena's memory back to the device before that closes. Buffers
+// that are still out must not be used again; the arena may be.
+func (a *Arena) Close() {
+	for _, r := range a.regions {
+		a.dev.Release(r)
+	}
+	*a = Arena{Freed: a.Freed, dev: a.dev, small: map[int][]Buf{}, peak: a.peak}
+}
+
+// spaceOf is what a buffer of that many bytes takes.
+func spaceOf(bytes int) int { return (bytes + Align - 1) / Align * Align }
+
+func (a *Arena) take(size int) (Buf, error) {
+	if size > smallBuffer {
+		return a.cut(size)
+	}
+	if s := a.small[size]; len(s) > 0 {
+		a.small[size] = s[:len(s)-1]
+		return s[len(s)-1], nil
+	}
+	if a.slab.Len < size {
+		slab, err := a.cut(slabSize)
+		if err != nil {
+			return Buf{}, err
+		}
+		a.slab = slab // the rest of the old one is less than a small buffer
+	}
+	b := a.slab.Slice(0, size)
+	a.slab = a.slab.Slice(size, a.slab.Len)
+	return b, nil
+}
+
+// cut takes the start of the smallest gap that is large enough.
+func (a *Arena) cut(size int) (Buf, error) {
+	best := -1
+	for i, g := range a.gaps {
+		if g.size >= size && (best < 0 || g.size < a.gaps[best].size) {
+			best = i
+		}
+	}
+	if best < 0 {
+		r, err := a.dev.Region(max(size, min(a.Footprint(), mostAhead)))
+		if err != nil {
+			return Buf{}, err
+		}
+		best = len(a.gaps)
+		a.gaps = append(a.gaps, gap{region: len(a.regions), size: r.Len / Align * Align})
+		a.regions, a.reached = append(a.regions, r), append(a.reached, 0)
+	}
+	g := &a.gaps[best]
+	b := a.regions[g.region].Slice(g.at, g.at+size)
+	g.at, g.size = g.at+size, g.size-size
+	a.reached[g.region] = max(a.reached[g.region], g.at)
+	if g.size == 0 {
+		a.gaps = slices.Delete(a.gaps, best, best+1)
+	}
+	return b, nil
+}
+
+// find returns the place of a buffer.
+func (a *Arena) find(b Buf, size int) gap {
+	p := b.address()
+	for i, r := range a.regions {
+		if first := r.address(); p >= first && p < first+uintptr(r.Len) {
+			return gap{i, int(p - first), size}
+		}
+	}
+	panic("device: a buffer was given to an arena that did not make it")
+}
+
+// join adds g to the gaps.
+func (a *Arena) join(g gap) {
+	i, _ := slices.BinarySearchFunc(a.gaps, g, func(x, y gap) int {
+		if x.region != y.region {
+			return x.region - y.region
+		}
+		return x.at - y.at
+	})
+	before := i > 0 && a.gaps[i-1].region == g.region
+	after := i < len(a.gaps) && a.gaps[i].region == g.region
+	if before && a.gaps[i-1].at+a.gaps[i-1].size > g.at || after && g.at+g.size > a.gaps[i].at {
+		panic("device: a buffer was given back twice")
+	}
+	before = before && a.gaps[i-1].at+a.gaps[i-1].size == g.at
+	after = after && g.at+g.size == a.gaps[i].at
+	switch {
+	case before && after:
+		a.gaps[i-1].size += g.size + a.gaps[i].size
+		a.gaps = slices.Delete(a.gaps, i, i+1)
+	case before:
+		a.gaps[i-1].size += g.size
+	case after:
+		a.gaps[i].at, a.gaps[i].size = g.at, g.size+a.gaps[i].size
+	default:
+		a.gaps = slices.Insert(a.gaps, i, g)
+	}
+}
+
+// whole is the memory that b was cut from, as U8.
+func whole(b Buf, size int) Buf {
+	b = b.As(U8)
+	b.Len = size
+	if b.mem != nil {
+		b.mem = unsafe.Slice(unsafe.SliceData(b.mem), size)
+	}
+	return b
+}

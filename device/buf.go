@@ -90,6 +90,14 @@ func from[T any](t Type, s []T) Buf {
 // Bytes returns the memory itself, not a copy; nil for the zero Buf.
 func (b Buf) Bytes() []byte { return b.mem }
 
+// address is where the buffer lies: in the host's memory, or the device's.
+func (b Buf) address() uintptr {
+	if b.mem == nil {
+		return b.Handle
+	}
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b.mem)))
+}
+
 // IsZero reports whether b is the zero Buf or empty.
 func (b Buf) IsZero() bool { return b.Len == 0 }
 

@@ -19,6 +19,12 @@ type Device interface {
 	// Alloc returns zeroed memory, aligned to 64 bytes, that lives until the
 	// process ends or the garbage collector finds it unreachable.
 	Alloc(t Type, n int) (Buf, error)
+	// Region returns at least that many bytes, as U8 of undefined content,
+	// for an Arena to cut up. They belong to the device until Release, or
+	// until it closes: nothing may read them afterwards.
+	Region(least int) (Buf, error)
+	// Release gives back a Region.
+	Release(Buf)
 	// Sync waits for everything enqueued so far.
 	Sync() error
 	// Record marks the queue's present end.
@@ -27,7 +33,7 @@ type Device interface {
 	After(e Event)
 	// Kernels returns the arithmetic.
 	Kernels() Kernels
-	// Close releases threads. Buffers stay readable.
+	// Close releases threads and regions. Buffers of Alloc stay readable.
 	Close() error
 }
 

@@ -134,7 +134,7 @@ type full struct{ device.Device }
 
 var errFull = errors.New("the device is full")
 
-func (full) Alloc(device.Type, int) (device.Buf, error) { return device.Buf{}, errFull }
+func (full) Region(int) (device.Buf, error) { return device.Buf{}, errFull }
 
 func TestMissingMemoryIsReturned(t *testing.T) {
 	l := nn.NewLinear("fc", 2, 3, nn.LinearConfig{})

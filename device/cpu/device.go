@@ -24,6 +24,8 @@ type Device struct {
 	set  *kernelSet
 	pool *pool
 
+	regions device.HostRegions
+
 	mu   sync.Mutex
 	free []*workspace
 }
@@ -54,6 +56,12 @@ func (d *Device) Threads() int { return d.pool.threads }
 // Alloc returns zeroed heap memory.
 func (d *Device) Alloc(t device.Type, n int) (device.Buf, error) { return device.HostAlloc(t, n) }
 
+// Region maps memory outside of the Go heap, on huge pages where there are any.
+func (d *Device) Region(least int) (device.Buf, error) { return d.regions.Region(least) }
+
+// Release unmaps a Region.
+func (d *Device) Release(b device.Buf) { d.regions.Release(b) }
+
 // Sync does nothing: kernels return when they are done.
 func (d *Device) Sync() error { return nil }
 
@@ -67,10 +75,11 @@ func (d *Device) After(e device.Event) { _ = e.Wait(context.Background()) }
 // arguments that do not fit.
 func (d *Device) Kernels() device.Kernels { return (*kernels)(d) }
 
-// Close ends the goroutines and waits for them. Kernels called later run on
-// their caller alone.
+// Close ends the goroutines, waits for them and unmaps the regions. Kernels
+// called later run on their caller alone.
 func (d *Device) Close() error {
 	d.pool.close()
+	d.regions.Close()
 	return nil
 }
 

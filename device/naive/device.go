@@ -23,6 +23,12 @@ func (*Device) Name() string { return "naive" }
 // Alloc returns zeroed heap memory.
 func (*Device) Alloc(t device.Type, n int) (device.Buf, error) { return device.HostAlloc(t, n) }
 
+// Region returns heap memory.
+func (*Device) Region(least int) (device.Buf, error) { return device.HostAlloc(device.U8, least) }
+
+// Release does nothing: the garbage collector finds it.
+func (*Device) Release(device.Buf) {}
+
 // Sync does nothing: kernels return when they are done.
 func (*Device) Sync() error { return nil }
 

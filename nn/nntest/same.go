@@ -111,6 +111,11 @@ func (d *countingDevice) Alloc(t device.Type, n int) (device.Buf, error) {
 	return d.Device.Alloc(t, n)
 }
 
+func (d *countingDevice) Region(least int) (device.Buf, error) {
+	d.calls++
+	return d.Device.Region(least)
+}
+
 // Poison makes a tape overwrite what it gives back: NaN, or an index that is
 // outside of everything.
 func Poison(t *nn.Tape) {

@@ -1,0 +1,77 @@
+package device
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+)
+
+// HostRegions is the Region, Release and part of the Close of devices that
+// compute on the host: memory outside of the Go heap, on huge pages where the
+// system has them, of which only what is touched counts. Where memory cannot be
+// mapped, and under the race detector, which does not see mapped memory, it is
+// memory of the Go heap. The zero value is ready; it is safe for concurrent use.
+type HostRegions struct {
+	mu     sync.Mutex
+	mapped map[*byte][]byte // by first byte
+}
+
+// Region returns at least that many bytes, as U8, aligned to Align at
+// least; their content is undefined. They are to be given back to Release, or else are
+// unmapped by Close: nothing may read them afterwards.
+func (r *HostRegions) Region(least int) (Buf, error) {
+	if least < 0 || least > math.MaxInt-2*hugePage {
+		return Buf{}, fmt.Errorf("cannot map %d bytes", least)
+	}
+	m, room, err := mapRegion(least)
+	if err != nil {
+		return Buf{}, fmt.Errorf("mapping %d bytes: %w", least, err)
+	}
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(m)))) & (room - 1)
+	b := FromBytes(U8, m[skip:len(m):len(m)])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mapped == nil {
+		r.mapped = map[*byte][]byte{}
+	}
+	r.mapped[unsafe.SliceData(b.mem)] = m
+	return b, nil
+}
+
+// Release gives a region back to the system. A region that is not of this
+// HostRegions, or was given back, is a programmer's error and panics.
+func (r *HostRegions) Release(b Buf) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, ok := r.mapped[unsafe.SliceData(b.mem)]
+	if !ok {
+		panic("device: a region was released that is not out")
+	}
+	delete(r.mapped, unsafe.SliceData(b.mem))
+	unmapRegion(m)
+}
+
+// Close gives back all regions that are out.
+func (r *HostRegions) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.mapped {
+		unmapRegion(m)
+	}
+	clear(r.mapped)
+}
+
+// Mapped returns how many bytes of address space the regions take that are out.
+func (r *HostRegions) Mapped() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, m := range r.mapped {
+		n += len(m)
+	}
+	return n
+}
+
+// hugePage is the size that regions and large allocations are laid out for.
+const hugePage = 2 << 20
