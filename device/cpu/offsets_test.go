@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTileOffsets holds the offsets that gen/tile.go names.
+// TestTileOffsets holds the offsets that the assembly names: gen/tile.go,
+// gen/tile512.go and neon_tile_arm64.s.
 func TestTileOffsets(t *testing.T) {
 	var u tile
 	for i, offset := range []uintptr{
@@ -22,7 +23,8 @@ func TestTileOffsets(t *testing.T) {
 	require.EqualValues(t, 8, unsafe.Offsetof(row{}.c))
 }
 
-// TestNumberOffsets holds the positions that gen/update.go and gen/norm.go name.
+// TestNumberOffsets holds the positions that the assembly names: gen/update.go,
+// gen/norm.go, neon_update_arm64.s and neon_norm_arm64.s.
 func TestNumberOffsets(t *testing.T) {
 	var s sgdNumbers
 	for i, offset := range []uintptr{

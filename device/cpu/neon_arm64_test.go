@@ -1,0 +1,166 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// TestNEONTile compares all numbers of rows, steps and panels, and all flags,
+// with the portable tile on small integers, whose sums are exact.
+func TestNEONTile(t *testing.T) {
+	fast, plain := neonKernels(), portableKernels()
+	random := rand.New(rand.NewPCG(1, 2))
+	integers := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(random.IntN(9) - 4)
+		}
+		return x
+	}
+	for rows := 1; rows <= 13; rows++ {
+		for _, steps := range [][2]int{{0, 0}, {0, 1}, {0, 7}, {1, 0}, {2, 3}} {
+			depth := steps[0]*tileColumns + steps[1]
+			for flags := range 16 {
+				for _, columns := range []int{1, 15, 16, 33} {
+					a, b := integers(rows*depth+16), integers(panels(columns)*depth*tileColumns+16)
+					bias, c := integers(panels(columns)*tileColumns), integers(rows*panels(columns)*tileColumns)
+					want := append([]float32(nil), c...)
+					for set, out := range map[*kernelSet][]float32{fast: c, plain: want} {
+						runTileOver(set, rows, columns, steps, flags, a, b, bias, out)
+					}
+					require.Equal(t, want, c, "%d rows, %v steps, flags %b, %d columns", rows, steps, flags, columns)
+				}
+			}
+		}
+	}
+}
+
+// runTileOver multiplies rows of a by the panels of b into rows of c.
+func runTileOver(set *kernelSet, count, columns int, steps [2]int, flags int, a, b, bias, c []float32) {
+	depth, wide := steps[0]*tileColumns+steps[1], panels(columns)*tileColumns
+	rows, table := make([]row, count), make([]int64, steps[0]+steps[1])
+	for i := range rows {
+		rows[i] = row{int64(i * depth * 4), int64(i * wide * 4)}
+	}
+	for s := range table {
+		table[s] = int64(4 * (min(s, steps[0])*tileColumns + max(0, s-steps[0])))
+	}
+	var mask columnMask
+	mask.last(columns)
+	u := tile{
+		a: address(a, 0), b: address(b, 0), c: address(c, 0), steps: unsafe.Pointer(unsafe.SliceData(table)),
+		bias: address(bias, 0), mask: unsafe.Pointer(&mask), blocks: steps[0], singles: steps[1], flags: flags,
+		panels: panels(columns), strideB: depth * tileColumns * 4, strideC: tileColumns * 4,
+	}
+	runTile(set.tile, &u, rows)
+}
+
+// numbers returns n numbers, the special ones among them, and as many 16-bit
+// patterns.
+func numbers(random *rand.Rand, n int) ([]float32, []uint16) {
+	special := []float32{
+		float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)),
+		math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, math.MaxFloat32, 1e-40, 6e-8, 65519, 65520, 1, -1,
+	}
+	x, h := make([]float32, n), make([]uint16, n)
+	for i := range x {
+		x[i] = float32(random.NormFloat64())
+		if random.IntN(3) == 0 {
+			x[i] = special[random.IntN(len(special))]
+		}
+		h[i] = uint16(random.Uint32())
+	}
+	return x, h
+}
+
+// sameBits requires equal bits, but for the payload of a NaN, which may be that
+// of either operand.
+func sameBits(t *testing.T, want, got []float32, label string, n int) {
+	t.Helper()
+	for i, v := range want {
+		if math.Float32bits(v) != math.Float32bits(got[i]) && (v == v || got[i] == got[i]) {
+			t.Fatalf("%s of %d: element %d is %v (%#x), want %v (%#x)", label, n, i, got[i], math.Float32bits(got[i]), v, math.Float32bits(v))
+		}
+	}
+}
+
+// TestNEONVectors compares every element-wise entry with the portable one at
+// every length about a vector, the outputs of one being the inputs of the next.
+func TestNEONVectors(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for n := range 41 {
+		for range 8 {
+			a, h := numbers(random, n)
+			b, _ := numbers(random, n)
+			c, _ := numbers(random, n)
+			for name, want := range everyVector(portableKernels(), a, b, c, h) {
+				sameBits(t, want, everyVector(neonKernels(), a, b, c, h)[name], name, n)
+			}
+		}
+	}
+}
+
+func everyVector(set *kernelSet, a, b, c []float32, h []uint16) map[string][]float32 {
+	out := map[string][]float32{}
+	run := func(name string, f func(dst []float32)) {
+		dst := append([]float32(nil), c...)
+		f(dst)
+		out[name] = dst
+	}
+	for name, f := range map[string]func(dst, a, b []float32){
+		"add": set.add, "mul": set.mul, "max": set.max, "min": set.min,
+		"relu backward": set.reluBackward, "relu backward add": set.reluBackwardAdd,
+	} {
+		run(name, func(dst []float32) { f(dst, a, b) })
+	}
+	run("scale", func(dst []float32) { set.scale(dst, a, -1.7) })
+	run("relu", func(dst []float32) { set.relu(dst, a) })
+	for name, half := range map[string]halfKernels{"f16": set.f16, "bf16": set.bf16} {
+		run("widen "+name, func(dst []float32) { half.widen(dst, h) })
+		run("add "+name, func(dst []float32) { half.add(dst, h) })
+		run("narrow "+name, func(dst []float32) {
+			narrow := make([]uint16, len(a))
+			half.narrow(narrow, a)
+			for i, v := range narrow {
+				dst[i] = float32(v)
+			}
+		})
+	}
+	run("sgd", func(dst []float32) { set.sgd(dst, a, &sgdNumbers{scale: 0.5, decay: 0.01, rate: 0.1}) })
+	for _, nesterov := range []bool{false, true} {
+		p := &sgdNumbers{scale: 0.5, decay: 0.01, rate: 0.1, momentum: 0.9, keep: 0.7, nesterov: nesterov}
+		run(fmt.Sprint("momentum ", nesterov), func(dst []float32) {
+			m := append([]float32(nil), b...)
+			set.sgdMomentum(dst, a, m, p)
+			out[fmt.Sprint("momentum itself ", nesterov)] = m
+		})
+	}
+	run("adam", func(dst []float32) {
+		m, v := append([]float32(nil), b...), append([]float32(nil), a...)
+		set.adam(dst, a, m, v, &adamNumbers{0.5, 0.01, 0.999, 0.9, 0.1, 0.99, 0.01, 1.1, 1e-8, 1e-3})
+		out["adam m"], out["adam v"] = m, v
+	})
+	return out
+}
+
+// TestNEONTranspose turns every number of columns at two strides.
+func TestNEONTranspose(t *testing.T) {
+	for n := range 40 {
+		for _, stride := range []int{n, n + 3} {
+			src, want, got := make([]float32, 16*stride+1), make([]float32, n*device.Block+1), make([]float32, n*device.Block+1)
+			for i := range src {
+				src[i] = float32(i)
+			}
+			portableTranspose(want, src, stride, n)
+			neonTranspose(got, src, stride, n)
+			require.Equal(t, want, got, "%d columns", n)
+		}
+	}
+}
