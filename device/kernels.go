@@ -12,6 +12,7 @@ type Kernels interface {
 	Elementwise
 	MatrixKernels
 	ImageKernels
+	SequenceKernels
 	LossKernels
 	UpdateKernels
 }
@@ -38,8 +39,9 @@ type Elementwise interface {
 	Fold(dst Buf, parts []Buf)
 	// Activate sets y = f(x). y may be x.
 	Activate(f Activation, y, x Buf)
-	// ActivateBackward sets dx = dy * f'(x), computed from y = f(x). dx may be dy.
-	ActivateBackward(f Activation, dx, dy, y Buf, accumulate bool)
+	// ActivateBackward sets dx = dy * f'(x), computed from saved: x where
+	// f.SavesInput(), else y = f(x). dx may be dy.
+	ActivateBackward(f Activation, dx, dy, saved Buf, accumulate bool)
 	// Dropout sets y = x * mask / (1-p), where the mask bit of element i is a
 	// pure function of (seed, i): the same on every device. y may be x. Its
 	// backward is Dropout on dy with the same seed.
@@ -66,11 +68,19 @@ const (
 	ReLU
 	Tanh
 	Sigmoid
+	GELU     // x * (1 + erf(x/sqrt 2)) / 2, Hendrycks and Gimpel 2016
+	GELUTanh // its approximation, x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2
+	SiLU     // x * sigmoid(x)
 )
+
+// SavesInput reports whether the derivative of f is computed from x, because y
+// does not determine it.
+func (f Activation) SavesInput() bool { return f >= GELU }
 
 // MatMul describes C = op(A) op(B) (+ bias) (then activation), row-major:
 // op(A) is M x K, op(B) is K x N, C is M x N. LDA, LDB and LDC are the elements
 // from one row to the next of A, B, C as stored; 0 means tightly packed.
+// Activation is none that saves its input.
 type MatMul struct {
 	M, N, K        int
 	TransA, TransB bool

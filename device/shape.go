@@ -56,6 +56,7 @@ func (d MatMul) Check() {
 		bw = d.K
 	}
 	RequireThat(d.M >= 0 && d.N >= 0 && d.K >= 0, "MatMul", "descriptor", "has a negative size")
+	RequireThat(!d.Activation.SavesInput(), "MatMul", "activation", "needs its input in the backward pass: apply it alone")
 	RequireThat(lda >= aw && ldb >= bw && ldc >= d.N, "MatMul", "descriptor", "has a stride shorter than a row")
 }
 

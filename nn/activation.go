@@ -28,3 +28,23 @@ type Sigmoid struct{ stateless }
 
 // Forward applies the layer.
 func (Sigmoid) Forward(t *Tape, x *Var) *Var { return t.Activate(device.Sigmoid, x) }
+
+// GELU is x times the normal distribution's share below x.
+type GELU struct {
+	stateless
+	Tanh bool // PyTorch's approximate="tanh", as GPT-2 has it
+}
+
+// Forward applies the layer.
+func (l GELU) Forward(t *Tape, x *Var) *Var {
+	if l.Tanh {
+		return t.Activate(device.GELUTanh, x)
+	}
+	return t.Activate(device.GELU, x)
+}
+
+// SiLU is x times the sigmoid of x.
+type SiLU struct{ stateless }
+
+// Forward applies the layer.
+func (SiLU) Forward(t *Tape, x *Var) *Var { return t.Activate(device.SiLU, x) }

@@ -106,6 +106,12 @@ var (
 	_ Layer = ReLU{}
 	_ Layer = Tanh{}
 	_ Layer = Sigmoid{}
+	_ Layer = GELU{}
+	_ Layer = SiLU{}
+	_ Layer = (*LayerNorm)(nil)
+	_ Layer = (*Embedding)(nil)
+	_ Layer = (*Positions)(nil)
+	_ Layer = (*Attention)(nil)
 )
 
 // Seq is layers applied in turn, as one block.

@@ -37,6 +37,8 @@ func Catch(err *error) {
 		*err = r
 	case *device.LabelError:
 		*err = r
+	case *device.IndexError:
+		*err = r
 	case *device.ShapeError:
 		*err = r
 	case *device.MemoryError:

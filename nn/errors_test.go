@@ -71,6 +71,23 @@ func TestMistakesAreNamed(t *testing.T) {
 			"mean squared error: target of 1 x f32 for an input of shape 2 x 3"},
 		{call(func(t *nn.Tape, x *nn.Var) { t.MeanSquaredError(x, x.Value) }), image(3, 1, 1),
 			"mean squared error: input of shape 2 x 3 x 1 x 1 (nChw16c): flatten it first"},
+		{nn.NewLayerNorm("ln_1", 4, nn.LayerNormConfig{}), nn.Plain(2, 3), "ln_1 (layer norm): input of shape 2 x 3 has 3 columns, the layer has 4"},
+		{nn.NewLayerNorm("ln_1", 3, nn.LayerNormConfig{}), image(3, 1, 1), "ln_1 (layer norm): input of shape 2 x 3 x 1 x 1 (nChw16c), want rows x 3"},
+		{nn.NewEmbedding("wte", 4, 3), nn.Plain(2, 3), "wte (embedding): input of shape 2 x 3 and type f32, want tokens or sequences x tokens of i32"},
+		{lookup(nn.NewEmbedding("wte", 4, 3), nn.Plain(2, 2), 0, 3, 1, 4), nn.Plain(1), "wte (embedding): token 1 of sequence 1 is 4, outside of 0..3"},
+		{lookup(nn.NewEmbedding("wte", 4, 3), nn.Plain(2), 0, -1), nn.Plain(1), "wte (embedding): token 1 is -1, outside of 0..3"},
+		{nn.NewPositions("wpe", 4, 3), nn.Plain(2, 5, 3), "wpe (positions): input of shape 2 x 5 x 3 has 5 tokens, the layer has 4 positions"},
+		{nn.NewPositions("wpe", 4, 3), nn.Plain(2, 3), "wpe (positions): input of shape 2 x 3, want sequences x tokens x 3"},
+		{nn.NewAttention("h.0.attn", 6, nn.AttentionConfig{Heads: 2}), nn.Plain(4, 6), "h.0.attn (attention): input of shape 4 x 18, want sequences x tokens x 3 width"},
+		{nn.NewAttention("h.0.attn", 6, nn.AttentionConfig{Heads: 2}), nn.Plain(1, 4, 5),
+			"h.0.attn.in_proj (linear): input of shape 1 x 4 x 5 has 5 columns, the weight of shape 18 x 6 takes 6"},
+		{call(func(t *nn.Tape, x *nn.Var) { t.Attention("attn", x, 2, false) }), nn.Plain(1, 4, 9),
+			"attn (attention): input of shape 1 x 4 x 9 is not cut into queries, keys and values of 2 heads"},
+		{call(func(t *nn.Tape, x *nn.Var) { nn.NewAttention("attn", 6, nn.AttentionConfig{Heads: 4}) }), nn.Plain(1),
+			"attn (attention): a width of 6 and 4 heads: the heads must divide the width"},
+		{call(func(t *nn.Tape, x *nn.Var) { nn.NewLayerNorm("ln", 0, nn.LayerNormConfig{}) }), nn.Plain(1), "ln (layer norm): a width of 0: must be at least 1"},
+		{call(func(t *nn.Tape, x *nn.Var) { nn.NewEmbedding("wte", 0, 2) }), nn.Plain(1), "wte (embedding): 0 vectors of width 2: both must be at least 1"},
+		{call(func(t *nn.Tape, x *nn.Var) { nn.NewPositions("wpe", 3, 0) }), nn.Plain(1), "wpe (positions): 3 positions of width 0: both must be at least 1"},
 		{call(func(t *nn.Tape, x *nn.Var) { t.SeedLoss(x, 1) }), nn.Plain(2, 3), "backward: the value of shape 2 x 3 is no loss"},
 		{call(func(t *nn.Tape, x *nn.Var) { t.SeedGrad(x, device.FromF32([]float32{1})) }), nn.Plain(2, 3), "backward: a gradient of 1 elements for shape 2 x 3"},
 		{call(func(t *nn.Tape, x *nn.Var) { nn.NewSeq("block", nn.ReLU{}).Forward(t, []*nn.Var{x, x}) }), nn.Plain(2, 3), "block (block): 2 inputs, want 1"},
@@ -94,6 +111,18 @@ func mistake(l nn.Layer, in nn.Shape) (err error) {
 	l.Forward(tape, tape.Input(device.FromF32(make([]float32, in.Len())), in, true))
 	return nil
 }
+
+// lookup is a layer that looks up the given indices.
+func lookup(l *nn.Embedding, s nn.Shape, ids ...int32) nn.Layer {
+	return embedded{function{func(t *nn.Tape, _ *nn.Var) { l.Forward(t, t.Input(device.FromI32(ids), s, false)) }}, l}
+}
+
+type embedded struct {
+	function
+	layer *nn.Embedding
+}
+
+func (e embedded) Params() []*nn.Param { return e.layer.Params() }
 
 // function is a layer made of a function.
 type function struct{ call func(t *nn.Tape, x *nn.Var) }

@@ -31,7 +31,7 @@ type oracle struct {
 // last place, for sums of up to 50 products.
 func TestGorgoniaAgrees(t *testing.T) {
 	for _, dev := range devices() {
-		for _, o := range oracles() {
+		for _, o := range append(oracles(), sequenceOracles()...) {
 			t.Run(dev.Name()+"/"+o.name, func(t *testing.T) { o.check(t, dev) })
 		}
 	}

@@ -39,7 +39,11 @@ func (op *activationOp) BackwardInput(t *Tape) {
 		return
 	}
 	dx, accumulate := t.GradOf(op.x)
-	t.kernels.ActivateBackward(op.f, dx, dy, op.y.Value, accumulate)
+	saved := op.y
+	if op.f.SavesInput() {
+		saved = op.x
+	}
+	t.kernels.ActivateBackward(op.f, dx, dy, saved.Value, accumulate)
 }
 
 func (op *activationOp) BackwardWeight(*Tape) {}

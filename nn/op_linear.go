@@ -7,30 +7,32 @@ type linearOp struct {
 	d          device.MatMul // of the forward pass
 }
 
-// Linear returns x w^T + b: x is rows x in, w is out x in, b has out elements
-// or is nil.
+// Linear returns x w^T + b: x is rows x in, or sequences x tokens x in, w is out
+// x in, b has out elements or is nil. Several layers may share w, as an embedding
+// and the logits do: each use has a gradient of its own.
 func (t *Tape) Linear(x *Var, w, b *Param) *Var {
 	layer := layerOf(w)
 	if len(w.Shape) != 2 || (b != nil && b.Len() != w.Shape[0]) {
 		fail(layer, "linear", "weight of shape %s and bias of %s: want out x in, and out", w.shape(), b.shape())
 	}
 	out, in := w.Shape[0], w.Shape[1]
-	if x.Shape.Rank != 2 || x.Shape.Layout != device.Plain {
+	if !x.Shape.isRows() {
 		fail(layer, "linear", "input of shape %s, want rows x %d: flatten it first", x.Shape, in)
 	}
-	if x.Shape.Dims[1] != in {
+	rows, columns := x.Shape.matrix()
+	if columns != in {
 		fail(layer, "linear", "input of shape %s has %d columns, the weight of shape %s takes %d",
-			x.Shape, x.Shape.Dims[1], w.shape(), in)
+			x.Shape, columns, w.shape(), in)
 	}
 	op := Record[linearOp](t)
 	op.x, op.w = x, w.Use(t)
-	op.d = device.MatMul{M: x.Shape.Dims[0], N: out, K: in, TransB: true}
+	op.d = device.MatMul{M: rows, N: out, K: in, TransB: true}
 	var bias device.Buf
 	if b != nil {
 		op.b = b.Use(t)
 		bias = op.b.Value
 	}
-	op.y = t.Output(Plain(op.d.M, out), x, op.w, op.b)
+	op.y = t.Output(x.Shape.withColumns(out), x, op.w, op.b)
 	t.kernels.MatMul(op.d, op.y.Value, x.Value, op.w.Value, bias)
 	return op.y
 }

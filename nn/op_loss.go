@@ -15,17 +15,18 @@ type crossEntropyOp struct {
 	d             device.CrossEntropy
 }
 
-// CrossEntropy returns the loss of rows of logits against labels (I32, one a
-// row): the SUM over counted rows of the cross-entropy between softmax and
+// CrossEntropy returns the loss of rows of logits, or sequences x tokens x
+// classes, against labels (I32, one a row): the SUM over counted rows of the cross-entropy between softmax and
 // target. labels stays the caller's and must not change until the backward
 // pass is over. A label that names no class panics with *device.LabelError,
 // which Catch returns.
 func (t *Tape) CrossEntropy(logits *Var, labels device.Buf, c CrossEntropyConfig) *Var {
 	s := logits.Shape
-	if s.Rank != 2 || s.Layout != device.Plain {
+	if !s.isRows() {
 		fail("", "cross-entropy", "logits of shape %s, want rows x classes", s)
 	}
-	d := device.CrossEntropy{Rows: s.Dims[0], Classes: s.Dims[1], Smoothing: c.Smoothing, Ignore: c.Ignore, HasIgnore: c.HasIgnore}
+	rows, classes := s.matrix()
+	d := device.CrossEntropy{Rows: rows, Classes: classes, Smoothing: c.Smoothing, Ignore: c.Ignore, HasIgnore: c.HasIgnore}
 	if labels.Len != d.Rows || labels.Type != device.I32 {
 		fail("", "cross-entropy", "%d labels of %s for logits of shape %s, want one i32 a row", labels.Len, labels.Type, s)
 	}

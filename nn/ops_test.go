@@ -32,7 +32,7 @@ func devices() []device.Device {
 
 func rows() []row {
 	var all []row
-	for _, r := range [][]row{linearRows(), convRows(), normRows(), activationRows(), poolRows(), shapeRows(), lossRows()} {
+	for _, r := range [][]row{linearRows(), convRows(), normRows(), activationRows(), poolRows(), shapeRows(), lossRows(), sequenceRows()} {
 		all = append(all, r...)
 	}
 	return all
@@ -146,7 +146,8 @@ func normRows() []row {
 
 func activationRows() []row {
 	var rows []row
-	for name, l := range map[string]nn.Layer{"relu": nn.ReLU{}, "tanh": nn.Tanh{}, "sigmoid": nn.Sigmoid{}} {
+	for name, l := range map[string]nn.Layer{"relu": nn.ReLU{}, "tanh": nn.Tanh{}, "sigmoid": nn.Sigmoid{},
+		"gelu": nn.GELU{}, "gelu by tanh": nn.GELU{Tanh: true}, "silu": nn.SiLU{}} {
 		fill := nntest.Eighths
 		if name == "relu" {
 			fill = nntest.Spaced

@@ -55,6 +55,27 @@ func (s Shape) Features() int {
 	return n
 }
 
+// isRows reports whether s is a matrix or sequences of tokens: rows along the
+// last dimension.
+func (s Shape) isRows() bool {
+	return s.Layout == device.Plain && (s.Rank == 2 || s.Rank == 3)
+}
+
+// matrix reads s as rows along the last dimension.
+func (s Shape) matrix() (rows, columns int) {
+	rows = 1
+	for i := range s.Rank - 1 {
+		rows *= s.Dims[i]
+	}
+	return rows, s.Dims[s.Rank-1]
+}
+
+// withColumns replaces the last dimension.
+func (s Shape) withColumns(n int) Shape {
+	s.Dims[s.Rank-1] = n
+	return s
+}
+
 // padded reports whether the last block of channels has padding.
 func (s Shape) padded() bool { return s.Layout == device.Blocked16 && s.Dims[1]%device.Block != 0 }
 

@@ -60,7 +60,7 @@ type twin struct {
 
 func TestTwins(t *testing.T) {
 	for _, dev := range devices() {
-		for _, w := range twins() {
+		for _, w := range append(twins(), sequenceTwins()...) {
 			t.Run(dev.Name()+"/"+w.name, func(t *testing.T) { w.check(t, dev) })
 		}
 	}

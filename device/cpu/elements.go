@@ -153,6 +153,8 @@ func activate(set *kernelSet, f device.Activation, y, x []float32) {
 		for i, v := range x {
 			y[i] = float32(1 / (1 + math.Exp(-float64(v))))
 		}
+	case device.GELU, device.GELUTanh, device.SiLU:
+		set.gated(f, y, x)
 	default:
 		copy(y, x)
 	}
@@ -168,6 +170,9 @@ func activateBackward(set *kernelSet, f device.Activation, dx, dy, y []float32, 
 		return
 	case f == device.Identity && accumulate:
 		set.add(dx, dx, dy)
+		return
+	case f.SavesInput():
+		set.gatedBackward(f, dx, dy, y, accumulate)
 		return
 	}
 	for i, g := range dy {

@@ -55,10 +55,10 @@ func (k *kernels) Activate(f device.Activation, y, x device.Buf) {
 	k.runElements(elementsTask{op: opActivate, n: y.Len, dst: y, a: x, activation: f})
 }
 
-func (k *kernels) ActivateBackward(f device.Activation, dx, dy, y device.Buf, accumulate bool) {
+func (k *kernels) ActivateBackward(f device.Activation, dx, dy, saved device.Buf, accumulate bool) {
 	requireFloats("ActivateBackward", "dx", dx, "dy", dy)
-	device.RequireSame("ActivateBackward", "y", y, dx)
-	k.runElements(elementsTask{op: opActivateBackward, n: dx.Len, dst: dx, a: dy, b: y, activation: f, accumulate: accumulate})
+	device.RequireSame("ActivateBackward", "saved", saved, dx)
+	k.runElements(elementsTask{op: opActivateBackward, n: dx.Len, dst: dx, a: dy, b: saved, activation: f, accumulate: accumulate})
 }
 
 func (k *kernels) Dropout(y, x device.Buf, p float32, seed uint64) {

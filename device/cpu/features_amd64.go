@@ -52,6 +52,7 @@ func avx512Kernels() *kernelSet {
 func avx2Kernels() *kernelSet {
 	return &kernelSet{
 		name:      "avx2",
+		functions: portableFunctions(),
 		tile:      func(t *tile) { t.each(1, rowsAVX2, tileNarrow) },
 		transpose: transposeFast,
 

@@ -11,6 +11,7 @@ import (
 // on slices of equal length; those for channels take whole pixels of 16 floats.
 type kernelSet struct {
 	name string
+	functions
 	tile func(*tile)
 	// transpose sets dst[k*16+i] = src[i*stride+k] for 16 rows and n columns.
 	transpose func(dst, src []float32, stride, n int)
@@ -63,6 +64,7 @@ func chooseKernels(name string) (*kernelSet, error) {
 func portableKernels() *kernelSet {
 	return &kernelSet{
 		name:      "portable",
+		functions: portableFunctions(),
 		tile:      func(t *tile) { t.each(1, tileRows, portableTile) },
 		transpose: portableTranspose,
 

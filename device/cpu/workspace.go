@@ -24,6 +24,7 @@ func (m *memory) floats(n int) []float32 {
 // scratch belongs to one thread.
 type scratch struct {
 	tile  tile
+	heads attentionScratch
 	image memory // a zero-padded image
 	plane memory // an image in the other layout
 	steps []int64
@@ -61,6 +62,9 @@ type workspace struct {
 	pooling  poolingTask
 	layout   layoutTask
 	softmax  softmaxTask
+	vectors  layerNormTask
+	lookup   embeddingTask
+	heads    attentionTask
 	errors   errorsTask
 }
 

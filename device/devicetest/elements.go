@@ -35,7 +35,7 @@ func elementExperiments() []experiment {
 				}
 			}},
 		)
-		for f := device.Identity; f <= device.Sigmoid; f++ {
+		for f := device.Identity; f <= device.SiLU; f++ {
 			all = append(all, experiment{fmt.Sprintf("activate %d/%d", f, n), func(l *lab, k device.Kernels) { activations(l, k, f, n) }})
 		}
 	}
@@ -59,9 +59,12 @@ func addScale(l *lab, k device.Kernels, n int) {
 }
 
 func activations(l *lab, k device.Kernels, f device.Activation, n int) {
-	bound := 0.0
-	if f == device.Tanh || f == device.Sigmoid {
+	bound, slopeBound := 0.0, 0.0
+	if f >= device.Tanh {
 		bound = libraryBound
+	}
+	if f.SavesInput() {
+		slopeBound = libraryBound
 	}
 	x, y := l.special(n), l.buffer(device.F32, n)
 	k.Activate(f, y, x)
@@ -75,7 +78,7 @@ func activations(l *lab, k device.Kernels, f device.Activation, n int) {
 	k.ActivateBackward(f, dx, dy, out, false)
 	k.ActivateBackward(f, sum, dy, out, true)
 	k.ActivateBackward(f, dy, dy, out, false)
-	l.keep("dx", dx, 0)
-	l.keep("dx added", sum, 0)
-	l.keep("dx in place", dy, 0)
+	l.keep("dx", dx, slopeBound)
+	l.keep("dx added", sum, slopeBound)
+	l.keep("dx in place", dy, slopeBound)
 }

@@ -35,6 +35,7 @@ func misuse(t *testing.T, k device.Kernels) {
 			t.Errorf("%s: panic with %v, want a *device.ShapeError", name, err)
 		}
 	}
+	sequenceMisuse(t, k)
 	var label *device.LabelError
 	err := panicOf(func() {
 		k.CrossEntropyForward(device.CrossEntropy{Rows: 1, Classes: 2}, one, right, f(2), f(2), device.FromI32([]int32{2}))

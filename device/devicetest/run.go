@@ -18,7 +18,7 @@ func experiments() []experiment {
 	var all []experiment
 	for _, part := range [][]experiment{
 		elementExperiments(), reduceExperiments(), halfExperiments(), updateExperiments(), matrixExperiments(), convExperiments(),
-		normExperiments(), poolExperiments(), layoutExperiments(), lossExperiments(),
+		normExperiments(), poolExperiments(), layoutExperiments(), lossExperiments(), sequenceExperiments(),
 	} {
 		all = append(all, part...)
 	}

@@ -58,22 +58,48 @@ func activate(f device.Activation, v float32) float32 {
 		return float32(math.Tanh(float64(v)))
 	case device.Sigmoid:
 		return float32(1 / (1 + math.Exp(-float64(v))))
+	case device.GELU, device.GELUTanh, device.SiLU:
+		return float32(float64(v) * gate(f, float64(v)))
 	}
 	return v
 }
 
-func (kernels) ActivateBackward(f device.Activation, dx, dy, y device.Buf, accumulate bool) {
+// gate returns what an activation of the form x * gate(x) multiplies x by.
+func gate(f device.Activation, v float64) float64 {
+	switch f {
+	case device.GELU:
+		return math.Erfc(-v/math.Sqrt2) / 2
+	case device.GELUTanh:
+		return 1 / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v)))
+	}
+	return 1 / (1 + math.Exp(-v))
+}
+
+// gateSlope returns the derivative of gate.
+func gateSlope(f device.Activation, v float64) float64 {
+	switch f {
+	case device.GELU:
+		return math.Exp(-v*v/2) / math.Sqrt(2*math.Pi)
+	case device.GELUTanh:
+		s := gate(f, v)
+		return s * (1 - s) * 2 * math.Sqrt(2/math.Pi) * (1 + 3*0.044715*v*v)
+	}
+	s := gate(f, v)
+	return s * (1 - s)
+}
+
+func (kernels) ActivateBackward(f device.Activation, dx, dy, saved device.Buf, accumulate bool) {
 	device.Require("ActivateBackward", "dx", dx, device.F32, dx.Len)
 	device.RequireSame("ActivateBackward", "dy", dy, dx)
-	device.RequireSame("ActivateBackward", "y", y, dx)
-	in, g, out := dx.F32(), dy.F32(), y.F32()
+	device.RequireSame("ActivateBackward", "saved", saved, dx)
+	in, g, out := dx.F32(), dy.F32(), saved.F32()
 	for i := range in {
 		put(in, i, activateBackward(f, g[i], out[i]), accumulate)
 	}
 }
 
-// activateBackward returns g * f'(x), computed from y = f(x). ReLU passes g
-// where y is NaN, as PyTorch does.
+// activateBackward returns g * f'(x), computed from y = f(x), or from x where
+// the activation saves it. ReLU passes g where y is NaN, as PyTorch does.
 func activateBackward(f device.Activation, g, y float32) float32 {
 	switch f {
 	case device.ReLU:
@@ -84,6 +110,10 @@ func activateBackward(f device.Activation, g, y float32) float32 {
 		return g * (1 - float32(y*y))
 	case device.Sigmoid:
 		return g * float32(y*(1-y))
+	case device.GELU, device.GELUTanh, device.SiLU:
+		// Beyond 64 the slope is 0, and must not meet infinity.
+		x := max(-64, min(64, float64(y)))
+		return float32(float64(g) * (gate(f, x) + x*gateSlope(f, x)))
 	}
 	return g
 }

@@ -167,8 +167,8 @@ func CheckFrozen(tb testing.TB, dev device.Device, c Case) {
 	r.once(nn.NewTape(dev), false, whole)
 }
 
-// CheckTwice applies the case twice in one pass: each use of a parameter has a
-// gradient of its own, equal to that of a single use, delivered once, and those
+// CheckTwice applies the case twice in one pass: the uses of a parameter by each
+// have gradients of their own, equal to those of a single application, and those
 // of the inputs add up.
 func CheckTwice(tb testing.TB, dev device.Device, c Case) {
 	tb.Helper()
@@ -177,7 +177,9 @@ func CheckTwice(tb testing.TB, dev device.Device, c Case) {
 	}
 	r := start(tb, dev, c)
 	want := r.once(nn.NewTape(dev), true, whole)
-	for _, p := range r.params {
+	uses := make([]int, len(r.params)) // of one application
+	for i, p := range r.params {
+		uses[i] = p.Uses()
 		p.ZeroGrad()
 	}
 	t := nn.NewTape(dev)
@@ -192,9 +194,9 @@ func CheckTwice(tb testing.TB, dev device.Device, c Case) {
 		twice(r, "an input", want.values[1+i], v.Grad().F32(), 2)
 	}
 	for i, p := range r.params {
-		for use := range 2 {
-			g, _ := p.Grad(use)
-			twice(r, p.Name, want.values[1+len(in)+i], g.F32(), 1)
+		for application := range 2 {
+			first := application * uses[i]
+			twice(r, p.Name, want.values[1+len(in)+i], sumOfUses(p, first, first+uses[i]), 1)
 		}
 	}
 }

@@ -1,0 +1,69 @@
+package cpu
+
+import "github.com/gradfusion/gradfusion/device"
+
+// embeddingTask looks vectors up, or adds gradients to them. Part i of a lookup
+// is a run of rows; part i of its gradient a run of columns, of which it passes
+// all rows in order.
+type embeddingTask struct {
+	set      *kernelSet
+	d        device.Embedding
+	backward bool
+	rows     []float32
+	table    []float32
+	ids      []int32
+}
+
+const (
+	embeddingRows    = 128
+	embeddingColumns = 128
+)
+
+func requireEmbedding(name string, d device.Embedding, tableName string, table device.Buf, rowsName string, rows, ids device.Buf) {
+	d.Check(name)
+	device.Require(name, rowsName, rows, device.F32, d.Rows*d.Width)
+	device.Require(name, tableName, table, device.F32, d.Count*d.Width)
+	device.Require(name, "ids", ids, device.I32, d.Rows)
+	d.CheckIndices(ids.I32())
+}
+
+func (k *kernels) EmbeddingForward(d device.Embedding, y, table, ids device.Buf) {
+	requireEmbedding("EmbeddingForward", d, "table", table, "y", y, ids)
+	k.runEmbedding(embeddingTask{set: k.set, d: d, rows: y.F32(), table: table.F32(), ids: ids.I32()},
+		(d.Rows+embeddingRows-1)/embeddingRows)
+}
+
+func (k *kernels) EmbeddingBackward(d device.Embedding, dtable, dy, ids device.Buf) {
+	requireEmbedding("EmbeddingBackward", d, "dtable", dtable, "dy", dy, ids)
+	k.runEmbedding(embeddingTask{set: k.set, d: d, backward: true, rows: dy.F32(), table: dtable.F32(), ids: ids.I32()},
+		(d.Width+embeddingColumns-1)/embeddingColumns)
+}
+
+func (k *kernels) runEmbedding(t embeddingTask, parts int) {
+	w := k.take()
+	w.lookup = t
+	k.pool.run(w, &w.lookup, parts)
+	w.lookup = embeddingTask{}
+	k.give(w)
+}
+
+func (t *embeddingTask) do(_ *scratch, index int) {
+	width := t.d.Width
+	if !t.backward {
+		for i := index * embeddingRows; i < min((index+1)*embeddingRows, t.d.Rows); i++ {
+			copy(t.rows[i*width:][:width], t.table[int(t.ids[i])*width:])
+		}
+		return
+	}
+	lo := index * embeddingColumns
+	hi := min(lo+embeddingColumns, width)
+	if !t.d.Accumulate {
+		for v := range t.d.Count {
+			clear(t.table[v*width+lo : v*width+hi])
+		}
+	}
+	for i, id := range t.ids[:t.d.Rows] {
+		sum := t.table[int(id)*width+lo : int(id)*width+hi]
+		t.set.add(sum, sum, t.rows[i*width+lo:i*width+hi])
+	}
+}

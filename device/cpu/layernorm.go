@@ -1,0 +1,101 @@
+package cpu
+
+import "github.com/gradfusion/gradfusion/device"
+
+// layerNormRows is how many rows a part has; the sums of a part's rows make one
+// addend of dscale and dshift.
+const layerNormRows = 32
+
+// layerNormTask normalises rows; part i is layerNormRows rows.
+type layerNormTask struct {
+	set            *kernelSet
+	d              device.LayerNorm
+	backward       bool
+	x, y           []float32
+	scale, shift   []float32
+	mean, invstd   []float32
+	dy, dx         []float32
+	sums           []float32 // [part][dscale, dshift][column]
+	parts, columns int
+	dscale, dshift []float32
+}
+
+func (k *kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale, shift device.Buf) {
+	const name = "LayerNormForward"
+	d.Check(name)
+	device.Require(name, "y", y, device.F32, d.Len())
+	device.Require(name, "mean", mean, device.F32, d.Rows)
+	device.Require(name, "invstd", invstd, device.F32, d.Rows)
+	device.Require(name, "x", x, device.F32, d.Len())
+	device.Require(name, "scale", scale, device.F32, d.Cols)
+	device.Require(name, "shift", shift, device.F32, d.Cols)
+	w := k.take()
+	w.vectors = layerNormTask{
+		set: k.set, d: d, x: x.F32(), y: y.F32(), scale: scale.F32()[:d.Cols], shift: shift.F32()[:d.Cols],
+		mean: mean.F32(), invstd: invstd.F32(),
+	}
+	k.pool.run(w, &w.vectors, (d.Rows+layerNormRows-1)/layerNormRows)
+	w.vectors = layerNormTask{}
+	k.give(w)
+}
+
+// LayerNormBackward makes one pass over x and dy, row by row: a row's second
+// pass finds it in the first-level cache.
+func (k *kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, x, mean, invstd, scale device.Buf) {
+	const name = "LayerNormBackward"
+	d.Check(name)
+	device.Require(name, "dscale", dscale, device.F32, d.Cols)
+	device.Require(name, "dshift", dshift, device.F32, d.Cols)
+	device.Require(name, "dy", dy, device.F32, d.Len())
+	device.Require(name, "x", x, device.F32, d.Len())
+	device.Require(name, "mean", mean, device.F32, d.Rows)
+	device.Require(name, "invstd", invstd, device.F32, d.Rows)
+	device.Require(name, "scale", scale, device.F32, d.Cols)
+	if !dx.IsZero() {
+		device.Require(name, "dx", dx, device.F32, d.Len())
+	}
+	w := k.take()
+	parts := (d.Rows + layerNormRows - 1) / layerNormRows
+	w.vectors = layerNormTask{
+		set: k.set, d: d, backward: true, x: x.F32(), dy: dy.F32(), dx: dx.F32(), scale: scale.F32()[:d.Cols],
+		mean: mean.F32(), invstd: invstd.F32(), sums: w.sums.floats(parts * 2 * d.Cols),
+	}
+	k.pool.run(w, &w.vectors, parts)
+	foldParts(dscale.F32()[:d.Cols], w.vectors.sums, 2*d.Cols)
+	foldParts(dshift.F32()[:d.Cols], w.vectors.sums[min(d.Cols, len(w.vectors.sums)):], 2*d.Cols)
+	w.vectors = layerNormTask{}
+	k.give(w)
+}
+
+// foldParts sets out to the sum of rows of stride floats, in their order.
+func foldParts(out, rows []float32, stride int) {
+	for j := range out {
+		var sum float64
+		for at := j; at < len(rows); at += stride {
+			sum += float64(rows[at])
+		}
+		out[j] = float32(sum)
+	}
+}
+
+func (t *layerNormTask) do(_ *scratch, index int) {
+	cols := t.d.Cols
+	var dscale, dshift []float32
+	if t.backward {
+		sums := t.sums[index*2*cols:][:2*cols]
+		clear(sums)
+		dscale, dshift = sums[:cols], sums[cols:]
+	}
+	for i := index * layerNormRows; i < min((index+1)*layerNormRows, t.d.Rows); i++ {
+		lo, hi := i*cols, (i+1)*cols
+		if !t.backward {
+			t.mean[i], t.invstd[i] = t.set.layerNorm(t.y[lo:hi], t.x[lo:hi], t.scale, t.shift, t.d.Epsilon)
+			continue
+		}
+		var dx []float32
+		if t.dx != nil {
+			dx = t.dx[lo:hi]
+		}
+		t.set.layerNormBackward(dx, dscale, dshift, t.dy[lo:hi], t.x[lo:hi], t.scale, t.mean[i], t.invstd[i], t.d.Accumulate)
+	}
+}

@@ -1,0 +1,120 @@
+package device
+
+import (
+	"fmt"
+	"math"
+)
+
+// LayerNorm describes normalisation of each row of a Rows x Cols matrix over
+// its columns (Ba, Kiros and Hinton, 2016).
+type LayerNorm struct {
+	Rows, Cols int
+	Epsilon    float32
+	Accumulate bool // dx is added to
+}
+
+// Len returns the elements of x, y, dx and dy.
+func (d LayerNorm) Len() int { return d.Rows * d.Cols }
+
+// Check panics with a *ShapeError when no such normalisation exists.
+func (d LayerNorm) Check(kernel string) {
+	RequireThat(d.Rows >= 0 && d.Cols > 0, kernel, "descriptor", "needs columns above 0")
+}
+
+// Embedding describes a table of Count vectors of Width elements, of which
+// Rows are looked up.
+type Embedding struct {
+	Rows, Count, Width int
+	Accumulate         bool // dtable is added to
+}
+
+// Check panics with a *ShapeError when no such table exists.
+func (d Embedding) Check(kernel string) {
+	RequireThat(d.Rows >= 0 && d.Count > 0 && d.Width > 0, kernel, "descriptor", "needs a table above 0 x 0")
+}
+
+// CheckIndices panics with an *IndexError when one of ids names no vector of d.
+// Implementations call it before anything is written.
+func (d Embedding) CheckIndices(ids []int32) {
+	for i, id := range ids[:d.Rows] {
+		if id < 0 || int(id) >= d.Count {
+			panic(&IndexError{Row: i, Index: id, Count: d.Count})
+		}
+	}
+}
+
+// IndexError is the value that an embedding kernel panics with when an index
+// names no vector. The indices came from data, so whoever catches it should say
+// which.
+type IndexError struct {
+	Row   int
+	Index int32
+	Count int
+}
+
+func (e *IndexError) Error() string {
+	return fmt.Sprintf("device: row %d has index %d, outside of 0..%d", e.Row, e.Index, e.Count-1)
+}
+
+// Attention describes scaled dot-product attention (Vaswani et al., 2017) of
+// Batch sequences of Length tokens, with Heads heads of Width elements.
+//
+// A row of qkv is a token: first the queries of all heads, then the keys, then
+// the values, Heads * Width elements each. A row of y holds the results of all
+// heads. Rows follow each other sequence by sequence.
+type Attention struct {
+	Batch, Length, Heads, Width int
+	// Causal lets a token see itself and those before it only.
+	Causal bool
+	// Scale multiplies the products of queries and keys; 0 is 1/sqrt(Width).
+	Scale      float32
+	Accumulate bool // dqkv is added to
+}
+
+// YLen returns the elements of y and dy; qkv and dqkv have three times as many.
+func (d Attention) YLen() int { return d.Batch * d.Length * d.Heads * d.Width }
+
+// LogLen returns the elements of logsum.
+func (d Attention) LogLen() int { return d.Batch * d.Heads * d.Length }
+
+// Factor returns Scale, or what it stands for when it is 0.
+func (d Attention) Factor() float32 {
+	if d.Scale == 0 {
+		return float32(1 / math.Sqrt(float64(d.Width)))
+	}
+	return d.Scale
+}
+
+// Check panics with a *ShapeError when no such attention exists.
+func (d Attention) Check(kernel string) {
+	RequireThat(d.Batch >= 0 && d.Length >= 0 && d.Heads > 0 && d.Width > 0, kernel, "descriptor", "needs heads and a width above 0")
+	RequireThat(d.Scale >= 0, kernel, "scale", "is negative")
+}
+
+// SequenceKernels are what networks over sequences of tokens need beside
+// matrix products.
+type SequenceKernels interface {
+	// LayerNormForward sets y = scale[j] * (x - mean) * invstd + shift[j] in each
+	// row, with the row's own mean and 1/sqrt(biased variance + Epsilon), which
+	// it stores (Rows elements each), without cancellation for |mean| >>
+	// deviation. scale and shift have Cols elements. y may be x.
+	LayerNormForward(d LayerNorm, y, mean, invstd, x, scale, shift Buf)
+	// LayerNormBackward sets dscale and dshift (Cols elements each, always
+	// overwritten) and dx. dx may be dy, or the zero Buf when it is not wanted.
+	LayerNormBackward(d LayerNorm, dx, dscale, dshift, dy, x, mean, invstd, scale Buf)
+
+	// EmbeddingForward copies vector ids[i] (I32) of table into row i of y.
+	EmbeddingForward(d Embedding, y, table, ids Buf)
+	// EmbeddingBackward sets the rows of dtable to the sums of the rows of dy
+	// that looked them up, in the order of rows; other rows become zero (or stay,
+	// with Accumulate).
+	EmbeddingBackward(d Embedding, dtable, dy, ids Buf)
+
+	// AttentionForward sets y = softmax(q k^T Scale) v for each head, and logsum
+	// [Batch][Heads][Length] to the logarithm of each row's sum of exponentials.
+	// No more than some rows of one head's matrix are in memory at a time
+	// (Dao et al., 2022).
+	AttentionForward(d Attention, y, logsum, qkv Buf)
+	// AttentionBackward sets dqkv from what the forward pass read and wrote.
+	AttentionBackward(d Attention, dqkv, dy, qkv, y, logsum Buf)
+}

@@ -1,0 +1,54 @@
+package nn
+
+// Embedding is a table of vectors that integers look up; see Tape.Embedding. A
+// Linear whose Weight is an Embedding's computes the logits of tied weights.
+type Embedding struct {
+	Weight *Param // count x width
+}
+
+// NewEmbedding returns a layer whose parameter is name.weight. It starts as
+// PyTorch's does: normal with deviation 1. A model that wants another start sets
+// Weight.Init.
+func NewEmbedding(name string, count, width int) *Embedding {
+	if count < 1 || width < 1 {
+		fail(name, "embedding", "%d vectors of width %d: both must be at least 1", count, width)
+	}
+	return &Embedding{table(name, count, width)}
+}
+
+func table(name string, count, width int) *Param {
+	return &Param{Name: name + ".weight", Shape: []int{count, width}, Decay: true, Init: Init{Kind: Normal, Scale: 1}}
+}
+
+// Forward applies the layer to I32 indices.
+func (l *Embedding) Forward(t *Tape, ids *Var) *Var { return t.Embedding(ids, l.Weight) }
+
+// Params lists the table.
+func (l *Embedding) Params() []*Param { return []*Param{l.Weight} }
+
+// State lists nothing.
+func (l *Embedding) State() []State { return nil }
+
+// Positions adds a learned vector for each position of a sequence; see
+// Tape.AddPositions.
+type Positions struct {
+	Weight *Param // length x width
+}
+
+// NewPositions returns a layer for sequences of up to length tokens, whose
+// parameter is name.weight. It starts as an Embedding does.
+func NewPositions(name string, length, width int) *Positions {
+	if length < 1 || width < 1 {
+		fail(name, "positions", "%d positions of width %d: both must be at least 1", length, width)
+	}
+	return &Positions{table(name, length, width)}
+}
+
+// Forward applies the layer.
+func (l *Positions) Forward(t *Tape, x *Var) *Var { return t.AddPositions(x, l.Weight) }
+
+// Params lists the table.
+func (l *Positions) Params() []*Param { return []*Param{l.Weight} }
+
+// State lists nothing.
+func (l *Positions) State() []State { return nil }
