@@ -12,6 +12,7 @@ type Config struct {
 	Name                    string
 	Channels, Height, Width int // of the images
 	Classes                 int
+	Vocabulary, Context     int // of the texts: different tokens, and tokens of a window
 
 	// Stem of a ResNet of the ImageNet form: "" or "imagenet" is 7 x 7 with
 	// stride 2 and a max-pool; "small", for images of about 32 x 32, is 3 x 3
@@ -27,8 +28,11 @@ type Config struct {
 	BaseChannels int
 	// Hidden overrides the widths of the hidden linear layers of mlp and cnn.
 	Hidden []int
+	// Layers, Heads and Features override the blocks of gpt, its attention
+	// heads, and the features of a token.
+	Layers, Heads, Features int
 	// Dropout is the probability before the last layer; in mlp after each
-	// hidden layer.
+	// hidden layer, in gpt after the embedding and in each block.
 	Dropout float32
 }
 
@@ -38,30 +42,38 @@ type Model struct {
 	Blocks                  []nn.Block
 	Channels, Height, Width int
 	Classes                 int
+	Vocabulary, Context     int // of a model that reads tokens; 0 for images
 }
 
 // New builds the model that c names. Its parameters have no memory yet: see
 // nn.Materialize.
 func New(c Config) (*Model, error) {
-	build, err := find(c.Name)
+	model, err := find(c.Name)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.check(); err != nil {
+	if err := c.check(model.text); err != nil {
 		return nil, err
 	}
-	blocks, err := build(c)
+	blocks, err := model.build(c)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", c.Name, err)
 	}
-	return &Model{c.Name, blocks, c.Channels, c.Height, c.Width, c.Classes}, nil
+	return &Model{c.Name, blocks, c.Channels, c.Height, c.Width, c.Classes, c.Vocabulary, c.Context}, nil
 }
 
-func (c Config) check() error {
+func (c Config) check(text bool) error {
+	noImages := c.Channels == 0 && c.Height == 0 && c.Width == 0 && c.Classes == 0
 	switch {
-	case c.Channels < 1 || c.Height < 1 || c.Width < 1:
+	case text && !noImages:
+		return fmt.Errorf("model %s: it reads tokens, and no images", c.Name)
+	case text && (c.Vocabulary < 1 || c.Context < 1):
+		return fmt.Errorf("model %s: windows of %d tokens of a vocabulary of %d: both must be at least 1", c.Name, c.Context, c.Vocabulary)
+	case !text && (c.Vocabulary != 0 || c.Context != 0):
+		return fmt.Errorf("model %s: it reads images, and no tokens", c.Name)
+	case !text && (c.Channels < 1 || c.Height < 1 || c.Width < 1):
 		return fmt.Errorf("model %s: images of %d x %d x %d (channels, height, width): all must be at least 1", c.Name, c.Channels, c.Height, c.Width)
-	case c.Classes < 1:
+	case !text && c.Classes < 1:
 		return fmt.Errorf("model %s: %d classes: must be at least 1", c.Name, c.Classes)
 	case !(c.Dropout >= 0 && c.Dropout < 1):
 		return fmt.Errorf("model %s: dropout %g is outside of [0, 1)", c.Name, c.Dropout)
@@ -82,8 +94,14 @@ func (c Config) largerThan(least int, why string) error {
 	return nil
 }
 
-// Input is the shape of a batch of n images.
-func (m *Model) Input(n int) nn.Shape { return nn.Plain(n, m.Channels, m.Height, m.Width) }
+// Input is the shape of a batch of n samples: images (F32), or windows of
+// tokens (I32).
+func (m *Model) Input(n int) nn.Shape {
+	if m.Context > 0 {
+		return nn.Plain(n, m.Context)
+	}
+	return nn.Plain(n, m.Channels, m.Height, m.Width)
+}
 
 // Params lists the parameters in order of first use.
 func (m *Model) Params() []*nn.Param { return nn.Params(m.Blocks) }

@@ -23,6 +23,7 @@ type FusionConfig struct {
 	NoOverlap     bool          // start all calls after the backward pass
 	Deterministic bool          // sums over the canonical tree: equal bits for any layout
 	FindUnused    bool          // parameters without a gradient count as zero instead of an error
+	Targets       int           // of a sample, which the loss is the mean over as well: the tokens of a window; 0 means 1
 	ClipNorm      float64       // largest global norm of the gradients; 0 means no clipping
 	CheckEvery    int           // compare parameters over ranks every so many steps; 0 means at the start only
 	Events        *observe.Recorder
@@ -57,9 +58,9 @@ var ErrNoSamples = errors.New("a step of no samples: Micros begins a step, of at
 // is one on every rank, and all ranks make the same calls in the same order. It
 // is used by one goroutine.
 //
-// Losses are seeded with 1/samples of the whole step, so the summed gradient is
-// the mean over the step's samples whatever ranks and micro-batches it has, and
-// nothing is divided after a rounding.
+// Losses are seeded with 1/targets of the whole step (samples, or tokens), so the
+// summed gradient is the mean over them whatever ranks and micro-batches it has,
+// and nothing is divided after a rounding.
 type GradFusion struct {
 	cfg    FusionConfig
 	comm   collective.Comm
@@ -160,7 +161,7 @@ func (g *GradFusion) backward(t *nn.Tape, loss *nn.Var, m Micro, arm bool) (err 
 		g.phase = armed
 	}
 	g.reducer.beginLeaf(arm)
-	t.SeedLoss(loss, float32(1/float64(m.Total)))
+	t.SeedLoss(loss, float32(1/(float64(m.Total)*float64(max(g.cfg.Targets, 1)))))
 	t.Backward()
 	g.leaves.add(m, loss.Score(), g.running)
 	return g.reducer.finishLeaves(m.Index)

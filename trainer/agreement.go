@@ -5,12 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
-	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
 )
 
@@ -68,12 +66,6 @@ func difference(a, b []string) (inA, inB string) {
 
 // common is what all ranks must have alike, a line each.
 func (s *session) common() []string {
-	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume),
-		"training set: "+describeSet(s.data.Train), "test set: "+describeSet(s.data.Test))
-}
-
-// describeSet tells sets apart, by the labels rather than by all pixels.
-func describeSet(set *data.Images) string {
-	labels := device.FromI32(set.Labels).Bytes()
-	return fmt.Sprintf("%d images of %d x %d x %d, labels %08x", set.Len(), set.Channels, set.Height, set.Width, crc32.ChecksumIEEE(labels))
+	training, test := s.data.Describe()
+	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume), "training set: "+training, "test set: "+test)
 }

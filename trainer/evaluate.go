@@ -56,12 +56,8 @@ func (s *session) evaluate(ctx context.Context) error {
 // score runs this rank's part of the test set.
 func (s *session) score(ctx context.Context) (rows []float64, err error) {
 	defer nn.Catch(&err)
-	batcher, err := data.NewBatcher(s.data.Test, s.data.Normalization, data.Augment{}, s.cfg.Train.Seed)
-	if err != nil {
-		return nil, err
-	}
-	parts := data.EvalParts(s.data.Test.Len(), s.micro, s.comm.Size(), s.comm.Rank())
-	loader, err := data.NewLoader(batcher, parts, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
+	parts := data.EvalParts(s.testing.Len(), s.micro, s.comm.Size(), s.comm.Rank())
+	loader, err := data.NewLoader(s.testing, parts, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +86,7 @@ func (s *session) gatherScores(ctx context.Context, own []float64) ([]float64, e
 	if ranks == 1 {
 		return own, nil
 	}
-	micros := data.Micros(s.data.Test.Len(), s.micro)
+	micros := data.Micros(s.testing.Len(), s.micro)
 	bounds := []int{0}
 	for p := range ranks {
 		_, hi := data.Run(micros, ranks, p)

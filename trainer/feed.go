@@ -12,17 +12,9 @@ import (
 
 // openLoader starts to prepare this rank's micro-batches, from the step on that
 // comes next.
-func (s *session) openLoader() error {
-	augment, err := data.ParseAugment(s.cfg.Data.Augment)
-	if err != nil {
-		return err
-	}
-	batcher, err := data.NewBatcher(s.data.Train, s.data.Normalization, augment, s.cfg.Train.Seed)
-	if err != nil {
-		return err
-	}
+func (s *session) openLoader() (err error) {
 	steps := s.sampler.Parts(s.fusion.Completed(), s.total, s.micro, s.comm.Size(), s.comm.Rank())
-	s.loader, err = data.NewLoader(batcher, steps, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
+	s.loader, err = data.NewLoader(s.training, steps, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
 	return err
 }
 
@@ -42,14 +34,20 @@ func (s *session) feed(ctx context.Context, m parallel.Micro) (parallel.Batch, e
 
 func (s *session) done() { s.loader.Release(s.batch) }
 
-// deviceBatch wraps samples in host memory: images for networks that begin with
-// a convolution, rows for the others.
+// deviceBatch wraps samples in host memory.
 func (s *session) deviceBatch(b *data.Batch, done func()) parallel.Batch {
-	set := s.data.Train
-	return parallel.Batch{
-		Input:  device.FromF32(b.X),
-		Shape:  nn.Plain(len(b.Y), set.Channels, set.Height, set.Width),
-		Target: device.FromI32(b.Y),
-		Done:   done,
-	}
+	input, shape := s.input(b.Samples, len(b.Indices))
+	return parallel.Batch{Input: input, Shape: shape, Target: device.FromI32(b.Y), Done: done}
 }
+
+// input wraps what the network reads of n samples: images, or windows of tokens.
+func (s *session) input(of data.Samples, n int) (device.Buf, nn.Shape) {
+	shape := s.data.Shape()
+	if s.data.Text != nil {
+		return device.FromI32(of.Tokens), nn.Plain(n, shape.Context)
+	}
+	return device.FromF32(of.X), nn.Plain(n, shape.Channels, shape.Height, shape.Width)
+}
+
+// targets returns how many targets a sample has.
+func (s *session) targets() int { return s.training.Sizes().Y }

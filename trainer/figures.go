@@ -88,7 +88,11 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 	f.elapsed += took
 	rateNow := float64(samples) / took.Seconds()
 	epoch := float64(step) / float64(s.sampler.StepsPerEpoch())
-	if err := f.write(metrics.Line{Step: step, Epoch: epoch, Loss: o.Loss, LearningRate: rate, SamplesPerSec: rateNow, Times: t}); err != nil {
+	tokensNow := 0.0
+	if s.data.Text != nil {
+		tokensNow = rateNow * float64(s.targets())
+	}
+	if err := f.write(metrics.Line{Step: step, Epoch: epoch, Loss: o.Loss, LearningRate: rate, SamplesPerSec: rateNow, TokensPerSec: tokensNow, Times: t}); err != nil {
 		return err
 	}
 	counted := f.times.Steps()
@@ -97,7 +101,7 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 	}
 	mean := f.elapsed / time.Duration(counted)
 	s.emit(Event{Kind: Stepped, Loss: o.Loss, Accuracy: float64(o.Correct) / float64(max(o.Counted, 1)), LR: rate,
-		SamplesPerSec: rateNow, Remaining: mean * time.Duration(s.total-step)})
+		SamplesPerSec: rateNow, TokensPerSec: tokensNow, Remaining: mean * time.Duration(s.total-step)})
 	return nil
 }
 
@@ -164,6 +168,10 @@ func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, er
 	}
 	if f.elapsed > 0 {
 		out.SamplesPerSec = float64(f.samples) / f.elapsed.Seconds()
+		if s.data.Text != nil {
+			tokens := out.SamplesPerSec * float64(s.targets())
+			out.TokensPerSec = &tokens
+		}
 	}
 	f.times.Summarize(out)
 	return out, nil

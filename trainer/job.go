@@ -23,7 +23,7 @@ type Job struct {
 	Config *config.Config
 	Model  *models.Model   // nil: built as Config.Model says
 	Data   *data.Source    // nil: opened as Config.Data says
-	Loss   parallel.Loss   // nil: softmax cross-entropy
+	Loss   parallel.Loss   // nil: softmax cross-entropy of the classes or tokens
 	Comm   collective.Comm // nil: this rank is alone
 	Device device.Device   // nil: made as Config.Compute says; else the caller closes it
 
@@ -64,9 +64,11 @@ type Event struct {
 	Epoch, Epochs int // 1 for the first
 	World         int
 	Loss          float64
-	Accuracy      float64 // share of the samples counted in this step or evaluation
+	Accuracy      float64 // share of the samples or tokens counted in this step or evaluation
+	Perplexity    float64 // of a text: exp(Loss); 0 otherwise
 	LR            float64
 	SamplesPerSec float64
+	TokensPerSec  float64 // of a text; 0 otherwise
 	Remaining     time.Duration
 	Text          string
 }
@@ -85,13 +87,13 @@ func (j Job) parts() (p parts, err error) {
 	p.data, p.model, p.device, p.loss = j.Data, j.Model, j.Device, j.Loss
 	if p.data == nil {
 		d := c.Data
-		d.Seed = c.Train.Seed
+		d.Seed, d.Context = c.Train.Seed, c.Model.Context
 		if p.data, err = data.Open(d); err != nil {
 			return p, err
 		}
 	}
 	if p.model == nil {
-		if p.model, err = models.New(modelConfig(c, p.data.Train)); err != nil {
+		if p.model, err = models.New(c.Network(p.data.Shape())); err != nil {
 			return p, fmt.Errorf("model.name: %w", err)
 		}
 	}
@@ -107,6 +109,9 @@ func (j Job) parts() (p parts, err error) {
 	}
 	if p.loss == nil {
 		p.loss = CrossEntropy
+		if p.data.Text != nil {
+			p.loss = TokenCrossEntropy
+		}
 	}
 	return p, nil
 }
@@ -115,6 +120,12 @@ func (j Job) parts() (p parts, err error) {
 // first output with integer labels.
 func CrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
 	return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{})
+}
+
+// TokenCrossEntropy is the default loss of texts: CrossEntropy in which targets
+// that are data.Ignore do not count.
+func TokenCrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
+	return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{Ignore: data.Ignore, HasIgnore: true})
 }
 
 // NewDevice makes the device that the compute section names, for a rank that

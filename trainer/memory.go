@@ -1,7 +1,7 @@
 package trainer
 
 import (
-	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/nn"
 )
 
@@ -9,7 +9,7 @@ import (
 // before the runtime or the system ends the process over it; have is the host's
 // memory in bytes, 0 where it is not known. It counts the least that training
 // takes for all ranks of this host, in float32: weights and gradients, the
-// pixels of the micro-batches that are loaded, and activations, in bytes a
+// samples of the micro-batches that are loaded, and activations, in bytes a
 // sample, 0 before they are known.
 func (s *session) fitsMemory(have, activations float64) error {
 	const gib, float = 1 << 30, 4
@@ -23,7 +23,8 @@ func (s *session) fitsMemory(have, activations float64) error {
 	}
 	ranks, loaded := float64(localRanks(s.comm)), float64(max(s.cfg.Data.Workers, 1)+2) // as data.LoaderConfig has it
 	weights := 2 * float * parameters * ranks
-	samples := (loaded*float*float64(s.data.Train.SampleSize()) + activations) * float64(s.micro) * ranks
+	size := s.training.Sizes()
+	samples := (loaded*float*float64(size.X+2*size.Tokens) + activations) * float64(s.micro) * ranks
 	switch {
 	case have == 0 || weights+samples <= have:
 		return nil
@@ -41,11 +42,12 @@ func (s *session) fitsMemory(have, activations float64) error {
 // memory.
 func (s *session) activations() (bytes float64, err error) {
 	defer nn.Catch(&err)
-	set, peak := s.data.Train, [3]int{}
+	size, peak := s.training.Sizes(), [3]int{}
 	for n := 1; n <= 2; n++ {
 		t := nn.NewTape(s.device)
 		t.Begin(nn.Pass{})
-		x := t.List(t.Input(device.FromF32(make([]float32, n*set.SampleSize())), nn.Plain(n, set.Channels, set.Height, set.Width), false))
+		input, shape := s.input(data.Samples{X: make([]float32, n*size.X), Tokens: make([]int32, n*size.Tokens)}, n)
+		x := t.List(t.Input(input, shape, false))
 		for _, b := range s.model.Blocks {
 			x = b.Forward(t, x)
 		}

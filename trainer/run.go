@@ -32,6 +32,8 @@ type session struct {
 	parts
 
 	micro    int
+	training data.Filling
+	testing  data.Filling
 	sampler  *data.Sampler
 	total    int // steps of the whole run
 	rates    optim.Schedule
@@ -95,7 +97,17 @@ func (s *session) cut() (err error) {
 	if s.micro, err = config.Batches(c, s.comm.Size()); err != nil {
 		return err
 	}
-	if s.sampler, err = data.NewSampler(s.data.Train.Len(), c.Data.Batch, c.Train.Seed); err != nil {
+	augment, err := data.ParseAugment(c.Data.Augment)
+	if err != nil {
+		return err
+	}
+	if s.training, err = s.data.Training(augment, c.Train.Seed); err != nil {
+		return err
+	}
+	if s.testing, err = s.data.Testing(); err != nil {
+		return err
+	}
+	if s.sampler, err = data.NewSampler(s.training.Len(), c.Data.Batch, c.Train.Seed); err != nil {
 		return err
 	}
 	s.total = c.Train.Steps
@@ -234,6 +246,9 @@ func (s *session) emit(e Event) {
 		e.Step = s.fusion.Completed()
 	}
 	e.Epoch = s.sampler.Epoch(max(e.Step-1, 0)) + 1
+	if s.data.Text != nil && (e.Kind == Stepped || e.Kind == Evaluated) {
+		e.Perplexity = math.Exp(e.Loss)
+	}
 	s.job.On(e)
 }
 

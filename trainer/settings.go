@@ -3,19 +3,12 @@ package trainer
 import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
-	"github.com/gradfusion/gradfusion/data"
-	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/optim"
 	"github.com/gradfusion/gradfusion/parallel"
-	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 // The settings of each package, from the sections of the configuration.
-
-func modelConfig(c *config.Config, set *data.Images) models.Config {
-	return c.Network(set.Channels, set.Height, set.Width, set.Classes)
-}
 
 func (s *session) optimizer() (optim.Optimizer, error) {
 	o := s.cfg.Optim.Optimizer()
@@ -31,7 +24,7 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 		Device: s.device, ThresholdMB: f.ThresholdMB, FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
 		Deterministic: s.cfg.Train.Deterministic == "world",
 		FindUnused:    f.FindUnused, CheckEvery: f.CheckEvery,
-		ClipNorm: s.cfg.Optim.ClipNorm, Events: s.job.Events,
+		Targets: s.targets(), ClipNorm: s.cfg.Optim.ClipNorm, Events: s.job.Events,
 	}
 }
 

@@ -69,7 +69,7 @@ func (d *display) on(e trainer.Event) {
 	case trainer.Stepped:
 		d.step(e)
 	case trainer.Evaluated:
-		d.log.Info("evaluated", zap.Int("step", e.Step), figure("accuracy", e.Accuracy), figure("loss", e.Loss))
+		d.log.Info("evaluated", append([]zap.Field{zap.Int("step", e.Step), figure("accuracy", e.Accuracy), figure("loss", e.Loss)}, textFigures(e)...)...)
 	case trainer.Saved:
 		d.log.Info("saved a checkpoint", zap.Int("step", e.Step), zap.String("path", e.Text))
 	case trainer.Resumed:
@@ -98,8 +98,20 @@ func (d *display) step(e trainer.Event) {
 	if e.Step%d.every != 0 && e.Step != e.Total {
 		return
 	}
-	d.steps.Info("step", zap.Int("step", e.Step), zap.Int("epoch", e.Epoch), figure("loss", e.Loss), figure("accuracy", e.Accuracy),
-		figure("lr", e.LR), figure("samples_per_sec", e.SamplesPerSec), zap.String("left", e.Remaining.Round(time.Second).String()))
+	fields := append([]zap.Field{zap.Int("step", e.Step), zap.Int("epoch", e.Epoch), figure("loss", e.Loss), figure("accuracy", e.Accuracy),
+		figure("lr", e.LR), figure("samples_per_sec", e.SamplesPerSec)}, textFigures(e)...)
+	d.steps.Info("step", append(fields, zap.String("left", e.Remaining.Round(time.Second).String()))...)
+}
+
+// textFigures are those that an event has when the samples are texts.
+func textFigures(e trainer.Event) (fields []zap.Field) {
+	if e.Perplexity != 0 {
+		fields = append(fields, figure("perplexity", e.Perplexity))
+	}
+	if e.TokensPerSec != 0 {
+		fields = append(fields, figure("tokens_per_sec", e.TokensPerSec))
+	}
+	return fields
 }
 
 // figure keeps four digits, which is what a line can use.
@@ -141,7 +153,11 @@ func barTail(e trainer.Event) string {
 	if e.Kind != trainer.Stepped {
 		return ""
 	}
-	return fmt.Sprintf(" loss %.3f acc %.3f %4.0f samples/s %6s left", e.Loss, e.Accuracy, e.SamplesPerSec, brief(e.Remaining))
+	rate, unit := e.SamplesPerSec, "samples"
+	if e.TokensPerSec != 0 {
+		rate, unit = e.TokensPerSec, "tokens"
+	}
+	return fmt.Sprintf(" loss %.3f acc %.3f %4.0f %s/s %6s left", e.Loss, e.Accuracy, rate, unit, brief(e.Remaining))
 }
 
 // brief is a duration as exact as an estimate is: in seconds, in minutes from

@@ -12,6 +12,7 @@ type Line struct {
 	Loss          float64
 	LearningRate  float64
 	SamplesPerSec float64
+	TokensPerSec  float64 // left out when 0: the samples are no texts
 	Times
 }
 
@@ -33,6 +34,10 @@ func (l *Line) append(b []byte) []byte {
 		b = append(b, field.key...)
 		b = append(b, `":`...)
 		b = appendNumber(b, field.value)
+	}
+	if l.TokensPerSec != 0 {
+		b = append(b, `,"tokens_per_sec":`...)
+		b = appendNumber(b, l.TokensPerSec)
 	}
 	return append(b, "}\n"...)
 }

@@ -28,6 +28,7 @@ type Summary struct {
 	EvalLoss     *float64 `json:"eval_loss"`
 
 	SamplesPerSec     float64  `json:"samples_per_sec"` // over all ranks
+	TokensPerSec      *float64 `json:"tokens_per_sec"`  // where samples are texts
 	ScalingEfficiency *float64 `json:"scaling_efficiency"`
 	StepMsP50         float64  `json:"step_ms_p50"`
 	StepMsP95         float64  `json:"step_ms_p95"`
@@ -63,7 +64,7 @@ func (s *StepTimes) Summarize(out *Summary) {
 // that JSON cannot write (a loss that is not a number) become null, or 0 where
 // null is not possible.
 func (s Summary) JSON() ([]byte, error) {
-	for _, p := range []**float64{&s.LossFirst, &s.LossLast, &s.EvalAccuracy, &s.EvalLoss, &s.ScalingEfficiency, &s.OverlapPct} {
+	for _, p := range []**float64{&s.LossFirst, &s.LossLast, &s.EvalAccuracy, &s.EvalLoss, &s.TokensPerSec, &s.ScalingEfficiency, &s.OverlapPct} {
 		if *p != nil && !finite(**p) {
 			*p = nil
 		}

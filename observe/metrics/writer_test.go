@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,8 @@ func TestLine(t *testing.T) {
 	const want = `{"step":7,"epoch":0.25,"loss":null,"lr":1e-07,"samples_per_sec":1234.5,"step_ms":100,"forward_ms":20,` +
 		`"backward_ms":35,"optimizer_ms":15,"comm_ms":45,"comm_exposed_ms":15,"wait_ms":5,"data_ms":10}` + "\n"
 	require.Equal(t, want, string(l.append(nil)))
+	l.TokensPerSec = 2469
+	require.Equal(t, strings.TrimSuffix(want, "}\n")+`,"tokens_per_sec":2469}`+"\n", string(l.append(nil)))
 	for _, v := range []float64{0, -0.1, 1e300, 5e-324, math.MaxFloat64, 123456789, math.Inf(1)} {
 		var back *float64
 		require.NoError(t, json.Unmarshal(appendNumber(nil, v), &back))

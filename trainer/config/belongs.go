@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/gradfusion/gradfusion/data"
 )
 
 // belongsTo returns "" when the key means something with what was chosen, or
@@ -13,7 +15,12 @@ func (c *Config) belongsTo(key string) string {
 		{"model.shortcut model.stages model.base_channels", "model.name", c.Model.Name,
 			"resnet20 resnet32 resnet44 resnet56 resnet110 resnet18 resnet34 resnet50 resnet101 resnet152"},
 		{"model.hidden", "model.name", c.Model.Name, "mlp cnn"},
-		{"data.channels data.height data.width data.classes data.train_samples data.test_samples", "data.name", c.Data.Name, "synthetic"},
+		{"model.layers model.heads model.width model.context", "model.name", c.Model.Name, "gpt"},
+		{"data.augment", "data.name", c.Data.Name, setNames(false)},
+		{"data.tokens data.test_share", "data.name", c.Data.Name, "bible text"},
+		{"data.channels data.height data.width data.classes", "data.name", c.Data.Name, "synthetic"},
+		{"data.vocabulary", "data.name", c.Data.Name, "synthetic-text"},
+		{"data.train_samples data.test_samples", "data.name", c.Data.Name, "synthetic synthetic-text"},
 		{"optim.momentum", "optim.name", c.Optim.Name, "momentum nesterov rmsprop lars"},
 		{"optim.dampening", "optim.name", c.Optim.Name, "momentum"},
 		{"optim.beta1 optim.beta2", "optim.name", c.Optim.Name, "adam adamw lamb"},
@@ -32,4 +39,15 @@ func (c *Config) belongsTo(key string) string {
 		}
 	}
 	return ""
+}
+
+// setNames lists the sets that are texts, or those that are images.
+func setNames(texts bool) string {
+	var names []string
+	for _, set := range data.Names() {
+		if data.IsText(set.Name) == texts {
+			names = append(names, set.Name)
+		}
+	}
+	return strings.Join(names, " ")
 }

@@ -37,6 +37,10 @@ type Model struct {
 	Stages       []int   `yaml:"stages"`        // ResNets: residual blocks in each stage
 	BaseChannels int     `yaml:"base_channels"` // ResNets: channels of the first stage
 	Hidden       []int   `yaml:"hidden"`        // mlp, cnn: widths of the hidden layers
+	Layers       int     `yaml:"layers"`        // gpt: blocks
+	Heads        int     `yaml:"heads"`         // gpt: attention heads
+	Width        int     `yaml:"width"`         // gpt: features of a token
+	Context      int     `yaml:"context"`       // gpt: tokens of a window
 	Dropout      float64 `yaml:"dropout"`
 }
 

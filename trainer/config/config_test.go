@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/internal/spelling"
 )
 
@@ -242,16 +243,17 @@ func TestEveryKnownKeyIsItsOwnNearest(t *testing.T) {
 
 func TestNetworkTakesOnlyItsOwnSettings(t *testing.T) {
 	c := Default()
-	c.Model = Model{Name: "mlp", Stem: "small", Stages: []int{1}, Hidden: []int{3}, Dropout: 0.5}
-	m := c.Network(1, 28, 28, 10)
+	c.Model = Model{Name: "mlp", Stem: "small", Stages: []int{1}, Hidden: []int{3}, Width: 64, Dropout: 0.5}
+	m := c.Network(data.Shape{Channels: 1, Height: 28, Width: 28, Classes: 10})
 	require.Empty(t, m.Stem)
 	require.Nil(t, m.Stages)
 	require.Equal(t, []int{3}, m.Hidden)
 	require.Equal(t, float32(0.5), m.Dropout)
 	c.Model.Name = "resnet18"
-	m = c.Network(1, 28, 28, 10)
+	m = c.Network(data.Shape{Channels: 1, Height: 28, Width: 28, Classes: 10})
 	require.Equal(t, "small", m.Stem)
 	require.Nil(t, m.Hidden)
+	require.Zero(t, m.Features)
 }
 
 // TestByteOrderMark: it changes neither what is read nor where mistakes are.

@@ -44,18 +44,25 @@ model.shortcut  of resnets, where the shape changes: "" or B is a 1 x 1 convolut
 model.stages  of resnets: residual blocks in each stage; [] is the model's own
 model.base_channels  of resnets: channels of the first stage; 0 is the model's own
 model.hidden  of mlp and cnn: widths of the hidden layers; [] is the model's own
-model.dropout  probability before the last layer, in mlp after each hidden layer
+model.layers  of gpt: blocks; 0 is 4
+model.heads  of gpt: attention heads, which divide the width; 0 is 4
+model.width  of gpt: features of a token; 0 is 128
+model.context  of gpt: tokens that it sees at once, and that a sample has; 0 is 128
+model.dropout  probability before the last layer; in mlp after each hidden layer, in gpt after the embedding and in each block
 data.name  the data set; "train data list" shows them
-data.path  directory with the set's files; "" is the embedded copy
+data.path  directory with the set's files, of a text its file; "" is the embedded copy
 data.batch  samples of one optimizer step, over all ranks
 data.augment  none, flip, crop-flip or crop-flip:PIXELS
 data.workers  goroutines per rank that prepare batches
+data.tokens  of a text: bytes, or characters (of UTF-8)
+data.test_share  of a text: the part at its end that is kept for evaluation
 data.channels  of synthetic: channels of an image; 0 is 3
 data.height  of synthetic: rows of an image; 0 is 32
 data.width  of synthetic: columns of an image; 0 is 32
 data.classes  of synthetic: number of classes; 0 is 10
-data.train_samples  of synthetic: images to train on; 0 is 1024
-data.test_samples  of synthetic: images to evaluate on; 0 is 256
+data.vocabulary  of synthetic-text: number of different tokens; 0 is 256
+data.train_samples  of what is made up: samples to train on; 0 is 1024
+data.test_samples  of what is made up: samples to evaluate on; 0 is 256
 optim.name  sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, lars, lamb
 optim.lr  the learning rate before the schedule's factor
 optim.momentum  of momentum and nesterov, below 1

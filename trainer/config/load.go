@@ -141,18 +141,30 @@ func find(name string, embedded fs.FS) (file, error) {
 		}
 	}
 	known, _ := fs.Glob(embedded, "*.yaml")
-	return file{}, notFound(name, tried, known)
+	deeper, _ := fs.Glob(embedded, "*/*.yaml")
+	return file{}, notFound(name, tried, append(known, deeper...))
 }
 
 func notFound(name string, tried, embedded []string) error {
 	reason := "there is no such configuration; looked for " + strings.Join(tried, " and ")
 	if len(embedded) > 0 {
 		reason += ", and the binary holds " + strings.Join(embedded, ", ")
-		if near := spelling.Nearest(strings.TrimSuffix(path.Base(name), path.Ext(name))+".yaml", embedded); near != "" {
+		if near := nearestFile(name, embedded); near != "" {
 			reason += "; did you mean " + near + "?"
 		}
 	}
 	return &Error{At: Position{File: name}, Reason: reason, Err: fs.ErrNotExist}
+}
+
+// nearestFile finds the file that was meant, by its folder and name or by its
+// name alone.
+func nearestFile(name string, embedded []string) string {
+	name = strings.TrimPrefix(path.Clean(filepath.ToSlash(name)), "configs/")
+	name = strings.TrimSuffix(name, path.Ext(name)) + ".yaml"
+	if near := spelling.Nearest(name, embedded); near != "" {
+		return near
+	}
+	return spelling.Nearest(path.Base(name), embedded)
 }
 
 // cause strips operation and path off a file error: the message names them.

@@ -35,6 +35,7 @@ func choices() []choice {
 		{"model.shortcut", []string{"", "A", "B"}, []string{"", "A", "B"}},
 		{"model.recompute", words("none"), words("none blocks")},
 		{"data.name", sets, sets},
+		{"data.tokens", words("bytes characters"), words("bytes characters")},
 		{"optim.name", optim.Names(), words("sgd momentum nesterov adam adamw rmsprop adagrad lars lamb")},
 		{"optim.schedule.name", optim.ScheduleNames(), words("constant step multistep linear cosine polynomial onecycle")},
 		{"train.deterministic", words("off world"), words("off world")},

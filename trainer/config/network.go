@@ -1,15 +1,20 @@
 package config
 
 import (
+	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/optim"
 )
 
-// Network returns the model's settings in models' form, for images of a shape.
+// Network returns the model's settings in models' form, for samples of a shape.
 // A setting that belongs to another model is left out.
-func (c *Config) Network(channels, height, width, classes int) models.Config {
+func (c *Config) Network(in data.Shape) models.Config {
 	m := c.Model
-	out := models.Config{Name: m.Name, Channels: channels, Height: height, Width: width, Classes: classes, Dropout: float32(m.Dropout)}
+	out := models.Config{Name: m.Name, Channels: in.Channels, Height: in.Height, Width: in.Width, Classes: in.Classes,
+		Vocabulary: in.Vocabulary, Context: in.Context, Dropout: float32(m.Dropout)}
+	if c.belongsTo("model.layers") == "" {
+		out.Layers, out.Heads, out.Features = m.Layers, m.Heads, m.Width
+	}
 	if c.belongsTo("model.stem") == "" {
 		out.Stem = m.Stem
 	}

@@ -16,9 +16,14 @@ func (c *Config) checkRanges() error {
 		ends      string // [ and ] belong to the range, ( and ) do not
 	}{
 		{"model.base_channels", 0, 1 << 20, "[]"},
+		{"model.layers", 0, 1 << 16, "[]"},
+		{"model.heads", 0, 1 << 16, "[]"},
+		{"model.width", 0, 1 << 20, "[]"},
+		{"model.context", 0, 1 << 20, "[]"},
 		{"model.dropout", 0, 1, "[)"},
 		{"data.batch", 1, most, "[]"},
 		{"data.workers", 1, 256, "[]"},
+		{"data.test_share", 0, 1, "()"},
 		{"optim.lr", 0, 1e6, "()"},
 		{"optim.momentum", 0, 1, "[)"},
 		{"optim.dampening", 0, 1, "[]"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective/faulty"
 	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/models"
 )
 
 // MostProcesses and mostThreads keep a mistyped number from exhausting the host.
@@ -20,7 +21,7 @@ const (
 // other settings. The error is an *Error; it names the key and its place.
 func (c *Config) Validate() error {
 	for _, check := range []func() error{
-		c.checkRanges, c.checkMade, c.checkLists, c.checkTogether, c.checkNames, c.checkBelonging, c.checkSupported,
+		c.checkRanges, c.checkMade, c.checkLists, c.checkTogether, c.checkNames, c.checkSamples, c.checkBelonging, c.checkSupported,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -45,7 +46,7 @@ func (c *Config) lookup(key string) reflect.Value {
 // checkMade checks the size of made-up images, where 0 was not written but
 // means the default, and puts the defaults in.
 func (c *Config) checkMade() error {
-	for _, name := range []string{"channels", "height", "width", "classes", "train_samples", "test_samples"} {
+	for _, name := range []string{"channels", "height", "width", "classes", "vocabulary", "train_samples", "test_samples"} {
 		key := "data." + name
 		if _, given := c.positions[key]; given && c.lookup(key).Int() < 1 {
 			return c.Errorf(key, "%s is %d; it has to be at least 1", key, c.lookup(key).Int())
@@ -104,6 +105,18 @@ func (c *Config) checkLists() error {
 		if n.v < 0 {
 			return c.Errorf(n.key, "%s is %d; it has to be auto or at least 1", n.key, int(n.v))
 		}
+	}
+	return nil
+}
+
+// checkSamples finds a model and a data set of different kinds.
+func (c *Config) checkSamples() error {
+	switch {
+	case models.TakesText(c.Model.Name) && !data.IsText(c.Data.Name):
+		return c.Errorf("data.name", "model.name: %s reads text, but data.name: %s has images; the texts are %s",
+			c.Model.Name, c.Data.Name, strings.ReplaceAll(setNames(true), " ", ", "))
+	case !models.TakesText(c.Model.Name) && data.IsText(c.Data.Name):
+		return c.Errorf("data.name", "data.name: %s is a text, which model.name: %s cannot read; gpt can", c.Data.Name, c.Model.Name)
 	}
 	return nil
 }
