@@ -40,6 +40,7 @@ func TestPassesOfWholeModels(t *testing.T) {
 				nntest.CheckSplit(t, dev, whole(t, c))
 				nntest.CheckReuse(t, dev, whole(t, c))
 				nntest.CheckFrozen(t, dev, whole(t, c))
+				nntest.CheckRecompute(t, dev, whole(t, c))
 			}
 		}
 	}

@@ -40,6 +40,11 @@ func Forward(t *Tape, blocks []Block, in ...*Var) []*Var {
 	x, start := t.List(in...), t.Events.Now()
 	for i, b := range blocks {
 		t.marks = append(t.marks, mark{b.Name(), t.count})
+		if t.Pass.Training && t.Pass.Recompute {
+			x = t.checkpoint(b, x)
+			start = t.span(observe.Forward, b.Name(), start)
+			continue
+		}
 		vars, scratch := t.used, len(t.scratch)
 		y := b.Forward(t, x)
 		if i == 0 {

@@ -82,7 +82,9 @@ func (op *batchNormOp) statistics(t *Tape, n Norm) (constant bool) {
 	if t.Pass.Training && count != 1 {
 		m64, s64 := t.arena.Get(device.F64, op.d.C), t.arena.Get(device.F64, op.d.C)
 		t.kernels.Moments(op.d, m64, s64, op.x.Value)
-		n.Running.emit(t.Pass.Micro, count, m64.F64(), s64.F64())
+		if !t.repeats() {
+			n.Running.emit(t.Pass.Micro, count, m64.F64(), s64.F64())
+		}
 		for c, m := range m64.F64() {
 			mean[c] = float32(m)
 			invstd[c] = float32(1 / math.Sqrt(s64.F64()[c]/float64(count)+float64(n.Epsilon)))
@@ -91,7 +93,7 @@ func (op *batchNormOp) statistics(t *Tape, n Norm) (constant bool) {
 		t.arena.Put(m64)
 		return false
 	}
-	if t.Pass.Training {
+	if t.Pass.Training && !t.repeats() {
 		n.Running.Singles++
 	}
 	variance := n.Running.Var.F32()

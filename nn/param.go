@@ -71,12 +71,7 @@ func (p *Param) Use(t *Tape) *Var {
 	v := t.newVar()
 	v.Shape, v.Value, v.param = Plain(p.Shape...), p.Value, p
 	v.needs = t.Pass.Training && !p.Frozen
-	for i := range t.uses {
-		if t.uses[i].Param == p {
-			v.use++
-		}
-	}
-	t.uses = append(t.uses, Use{Param: p, Index: v.use})
+	v.use = t.use(p)
 	return v
 }
 

@@ -21,6 +21,10 @@ type Pass struct {
 	Seed     uint64
 	Step     int // steps completed before this one; spans count steps from 1
 	Micro    int // global index of the micro-batch in its step: the leaf
+	// Recompute makes a training pass keep the inputs and outputs of blocks
+	// only; the backward pass runs each block again before it needs the rest.
+	// Gradients and statistics keep their bits.
+	Recompute bool
 }
 
 // Tape records a forward pass and owns its activations. It reuses records,
@@ -46,6 +50,10 @@ type Tape struct {
 	uses    []Use
 	marks   []mark
 	seeds   []seedUse
+
+	inner  []*Tape // of blocks that are recomputed
+	inners int     // used in this pass
+	replay replay  // set in these
 }
 
 // mark says that the operations from index first on belong to a block.
@@ -95,7 +103,10 @@ func (t *Tape) Begin(p Pass) {
 	for _, b := range t.kept {
 		t.arena.Put(b)
 	}
-	t.Pass, t.count = p, 0
+	for _, inner := range t.inner[:t.inners] {
+		inner.Begin(p)
+	}
+	t.Pass, t.count, t.inners = p, 0, 0
 	t.kept = t.kept[:0]
 	t.lists, t.uses = t.lists[:0], t.uses[:0]
 	t.marks, t.seeds = t.marks[:0], t.seeds[:0]
@@ -161,6 +172,10 @@ func (t *Tape) View(x *Var, s Shape) *Var {
 	if s.Len() != x.Shape.Len() || s.Layout != x.Shape.Layout {
 		fail("", "reshape", "%s does not become %s", x.Shape, s)
 	}
+	return t.viewAs(x, s)
+}
+
+func (t *Tape) viewAs(x *Var, s Shape) *Var {
 	v := t.newVar()
 	v.Shape, v.Value, v.needs, v.base = s, x.Value, x.needs, x
 	return v
@@ -177,6 +192,9 @@ func (t *Tape) Scratch(typ device.Type, n int) device.Buf {
 // Keep returns memory that lives until the next Begin, for results that are
 // read after the backward pass.
 func (t *Tape) Keep(typ device.Type, n int) device.Buf {
+	if t.replay.outer != nil {
+		return t.replay.outer.Keep(typ, n)
+	}
 	b := t.arena.Get(typ, n)
 	t.kept = append(t.kept, b)
 	return b
@@ -195,6 +213,9 @@ func (t *Tape) List(vars ...*Var) []*Var {
 // does not depend on what else the tape holds, so a model cut into pipeline
 // stages draws the same.
 func (t *Tape) Seed(name string) uint64 {
+	if t.replay.outer != nil {
+		return t.replay.draw(name)
+	}
 	i := 0
 	for i < len(t.seeds) && t.seeds[i].name != name {
 		i++
@@ -204,6 +225,21 @@ func (t *Tape) Seed(name string) uint64 {
 	}
 	t.seeds[i].used++
 	return Hash(HashString(t.Pass.Seed, name), uint64(t.Pass.Step), uint64(t.Pass.Micro), t.seeds[i].used)
+}
+
+// use counts one more use of p and returns how many there were before.
+func (t *Tape) use(p *Param) int {
+	if t.replay.outer != nil {
+		return t.replay.count(p)
+	}
+	n := 0
+	for i := range t.uses {
+		if t.uses[i].Param == p {
+			n++
+		}
+	}
+	t.uses = append(t.uses, Use{Param: p, Index: n})
+	return n
 }
 
 // release takes back what a block made, as Vars and scratch from the given

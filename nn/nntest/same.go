@@ -16,6 +16,7 @@ func Check(tb testing.TB, dev device.Device, build func() Case) {
 	CheckReuse(tb, dev, build())
 	CheckFrozen(tb, dev, build())
 	CheckTwice(tb, dev, build())
+	CheckRecompute(tb, dev, build())
 }
 
 // result is everything that a pass gives: output, gradients of inputs, and of
