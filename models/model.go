@@ -73,6 +73,8 @@ func (c Config) check(text bool) error {
 		return fmt.Errorf("model %s: it reads images, and no tokens", c.Name)
 	case !text && (c.Channels < 1 || c.Height < 1 || c.Width < 1):
 		return fmt.Errorf("model %s: images of %d x %d x %d (channels, height, width): all must be at least 1", c.Name, c.Channels, c.Height, c.Width)
+	case !text && (c.Layers != 0 || c.Heads != 0 || c.Features != 0):
+		return fmt.Errorf("model %s: layers, heads and features are settings of gpt", c.Name)
 	case !text && c.Classes < 1:
 		return fmt.Errorf("model %s: %d classes: must be at least 1", c.Name, c.Classes)
 	case !(c.Dropout >= 0 && c.Dropout < 1):

@@ -31,6 +31,7 @@ func list() []entry {
 		{"resnet50", imagenet(bottleneck, 3, 4, 6, 3), false},
 		{"resnet101", imagenet(bottleneck, 3, 4, 23, 3), false},
 		{"resnet152", imagenet(bottleneck, 3, 8, 36, 3), false},
+		{"gpt", gpt, true},
 	}
 }
 

@@ -30,7 +30,7 @@ func choices() []choice {
 	}
 	wires := words("f32 f16 bf16 int8 int4 topk powersgd")
 	return []choice{
-		{"model.name", models.Names(), append(models.Names(), "gpt")},
+		{"model.name", models.Names(), models.Names()},
 		{"model.stem", []string{"", "imagenet", "small"}, []string{"", "imagenet", "small"}},
 		{"model.shortcut", []string{"", "A", "B"}, []string{"", "A", "B"}},
 		{"model.recompute", words("none"), words("none blocks")},
