@@ -48,3 +48,16 @@ type SiLU struct{ stateless }
 
 // Forward applies the layer.
 func (SiLU) Forward(t *Tape, x *Var) *Var { return t.Activate(device.SiLU, x) }
+
+// activationOf returns the function of a layer that is nothing else.
+func activationOf(l Layer) device.Activation {
+	switch l.(type) {
+	case ReLU:
+		return device.ReLU
+	case Tanh:
+		return device.Tanh
+	case Sigmoid:
+		return device.Sigmoid
+	}
+	return device.Identity
+}

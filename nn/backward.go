@@ -124,6 +124,19 @@ func (t *Tape) GradOf(v *Var) (buf device.Buf, accumulate bool) {
 	return v.grad, false
 }
 
+// gradOver is GradOf of x for an operation that needs the gradient of its
+// output y no longer and whose kernel may write over it: y's memory becomes
+// x's when both are as large and nothing has flowed into x yet.
+func (t *Tape) gradOver(x, y *Var) (buf device.Buf, accumulate bool) {
+	x, y = x.root(), y.root()
+	if x.hasGrad || x.param != nil || !y.hasGrad || x.Shape.Len() != y.Shape.Len() {
+		return t.GradOf(x)
+	}
+	x.grad, x.hasGrad = y.grad, true
+	y.grad, y.hasGrad = device.Buf{}, false
+	return x.grad, false
+}
+
 // Deliver says that the gradient of this use of a parameter is complete for
 // this micro-batch, and runs the parameter's hooks.
 func (t *Tape) Deliver(v *Var) {

@@ -135,10 +135,26 @@ func (s *Seq) Name() string { return s.name }
 // Forward applies the layers.
 func (s *Seq) Forward(t *Tape, in []*Var) []*Var {
 	x := Only(s.name, in)
+	over := false // x may be written over
 	for _, l := range s.layers {
+		if f := activationOf(l); over && f != device.Identity {
+			x, over = t.activate(f, x, true), false
+			continue
+		}
 		x = l.Forward(t, x)
+		over = linear(l)
 	}
 	return t.List(x)
+}
+
+// linear reports whether a layer's output is a new Var that its backward pass
+// does not read.
+func linear(l Layer) bool {
+	switch l.(type) {
+	case *Linear, *Conv2d:
+		return true
+	}
+	return false
 }
 
 // Params lists the layers' parameters.

@@ -12,9 +12,21 @@ func (t *Tape) Activate(f device.Activation, x *Var) *Var {
 	if f == device.Identity {
 		return x
 	}
+	return t.activate(f, x, false)
+}
+
+// activate writes over x when nobody reads that afterwards: neither who made
+// it, in the backward pass, nor anybody else.
+func (t *Tape) activate(f device.Activation, x *Var, over bool) *Var {
 	op := Record[activationOp](t)
 	op.x, op.f = x, f
-	op.y = t.Output(x.Shape, x)
+	if over && x.owned && !f.SavesInput() {
+		op.y = t.newVar()
+		op.y.Shape, op.y.Value, op.y.needs, op.y.owned = x.Shape, x.Value, x.needs, true
+		x.owned = false
+	} else {
+		op.y = t.Output(x.Shape, x)
+	}
 	t.kernels.Activate(f, op.y.Value, x.Value)
 	if f == device.Sigmoid && x.Shape.padded() {
 		t.clearPadding(op.y)
@@ -38,7 +50,7 @@ func (op *activationOp) BackwardInput(t *Tape) {
 	if !ok || !op.x.NeedsGrad() {
 		return
 	}
-	dx, accumulate := t.GradOf(op.x)
+	dx, accumulate := t.gradOver(op.x, op.y)
 	saved := op.y
 	if op.f.SavesInput() {
 		saved = op.x

@@ -1,6 +1,11 @@
 package nn
 
-type addOp struct{ a, b, y *Var }
+import "github.com/gradfusion/gradfusion/device"
+
+type addOp struct {
+	a, b, y *Var
+	moved   bool // the gradient of y has become that of an input
+}
 
 // Add returns a + b, of equal shape and layout. After a BatchNorm its residual
 // argument does the same in one pass.
@@ -19,8 +24,24 @@ func (op *addOp) BackwardInput(t *Tape) {
 	if !ok {
 		return
 	}
-	t.pass(op.a, dy)
-	t.pass(op.b, dy)
+	op.pass(t, op.a, dy)
+	op.pass(t, op.b, dy)
+}
+
+// pass lets the first input that can take it have the memory of dy.
+func (op *addOp) pass(t *Tape, x *Var, dy device.Buf) {
+	if !x.NeedsGrad() {
+		return
+	}
+	dx, accumulate := t.gradOver(x, op.y)
+	switch {
+	case accumulate:
+		t.kernels.Add(dx, dx, dy)
+	case op.y.hasGrad || op.moved:
+		t.kernels.Copy(dx, dy)
+	default:
+		op.moved = true // dx is dy
+	}
 }
 
 func (op *addOp) BackwardWeight(*Tape) {}

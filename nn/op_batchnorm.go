@@ -122,7 +122,7 @@ func (op *batchNormOp) compute(t *Tape) {
 	if ownX {
 		dx = t.arena.Get(device.F32, op.x.Shape.Len()) // the kernel has no form without dx
 	} else {
-		dx, d.Accumulate = t.GradOf(op.x)
+		dx, d.Accumulate = t.gradOver(op.x, op.y)
 	}
 	if op.residual.NeedsGrad() {
 		dresidual, addResidual = t.GradOf(op.residual)

@@ -31,7 +31,7 @@ func (op *dropoutOp) BackwardInput(t *Tape) {
 	if !ok || !op.x.NeedsGrad() {
 		return
 	}
-	dx, accumulate := t.GradOf(op.x)
+	dx, accumulate := t.gradOver(op.x, op.y)
 	if !accumulate {
 		t.kernels.Dropout(dx, dy, op.p, op.seed)
 		return
