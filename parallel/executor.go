@@ -33,7 +33,10 @@ type ExecutorConfig struct {
 	Loss   Loss
 	Feed   Feed
 	Seed   uint64 // of dropout
-	Events *observe.Recorder
+	// Recompute keeps of a micro-batch what goes from block to block, and makes
+	// the rest again in the backward pass; see nn.Pass.
+	Recompute bool
+	Events    *observe.Recorder
 }
 
 // Executor runs schedules of actions over this rank's blocks. There is one way
@@ -130,7 +133,7 @@ func (e *Executor) forward(ctx context.Context, micro int) (err error) {
 	step := e.cfg.Fusion.Completed()
 	e.cfg.Events.Record(observe.Span{Kind: observe.Data, Lane: "compute", Name: "data", Start: start, End: e.cfg.Events.Now(), Step: step + 1, Micro: m.Index})
 	f := e.take()
-	f.tape.Begin(nn.Pass{Training: true, Seed: e.cfg.Seed, Step: step, Micro: m.Index})
+	f.tape.Begin(nn.Pass{Training: true, Seed: e.cfg.Seed, Step: step, Micro: m.Index, Recompute: e.cfg.Recompute})
 	out := nn.Forward(f.tape, e.cfg.Blocks, f.tape.Input(b.Input, b.Shape, false))
 	f.loss, f.batch = e.cfg.Loss(f.tape, out, b), b
 	e.flights[micro] = f

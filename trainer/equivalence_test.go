@@ -36,12 +36,14 @@ type combination struct {
 	micro     int
 	clip      float64
 	augment   string
+	dropout   float64
 
 	ranks     int
 	transport string
 	threshold float64
 	threads   int
 	overlap   bool
+	recompute string
 	stopAfter int // 0: run through; else stop there and resume
 	async     bool
 }
@@ -54,6 +56,7 @@ func draw(r *rand.Rand) combination {
 		model: pick("mlp", "cnn", "resnet20"), optimizer: pick("sgd", "momentum", "nesterov", "adam", "adamw"),
 		batch: []int{24, 37, 64}[r.IntN(3)], clip: []float64{0, 0.5}[r.IntN(2)], augment: pick("none", "flip", "crop-flip"),
 		ranks: 1 + r.IntN(4), transport: pick(transportNames()...), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
+		dropout: []float64{0, 0.25}[r.IntN(2)], recompute: pick("none", "blocks"),
 		threads: 1 + r.IntN(2), overlap: r.IntN(4) > 0, stopAfter: r.IntN(gridSteps), async: r.IntN(2) == 0,
 	}
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
@@ -62,13 +65,13 @@ func draw(r *rand.Rand) combination {
 
 // computes is the part that decides the result.
 func (c combination) computes() combination {
-	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment,
-		ranks: 1, transport: "inproc", threshold: 16, threads: 1, overlap: true}
+	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout,
+		ranks: 1, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
 }
 
 func (c combination) config(t *testing.T, dir string) *config.Config {
 	set := []string{
-		"model.name=" + c.model, "data.name=digits", fmt.Sprint("data.batch=", c.batch), "data.augment=" + c.augment,
+		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), "model.recompute=" + c.recompute, "data.name=digits", fmt.Sprint("data.batch=", c.batch), "data.augment=" + c.augment,
 		"optim.name=" + c.optimizer, "optim.lr=0.01", fmt.Sprint("optim.clip_norm=", c.clip),
 		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never",
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),

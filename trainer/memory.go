@@ -38,20 +38,37 @@ func (s *session) fitsMemory(have, activations float64) error {
 
 // activations returns how many bytes a forward pass keeps of each sample: what
 // a second sample adds to a first one. The passes are those of an evaluation,
-// which leave the model as it is, but forget nothing. The parameters must have
-// memory.
+// which leave the model as it is, but forget nothing; their kernels do nothing.
+// The parameters must have memory.
 func (s *session) activations() (bytes float64, err error) {
 	defer nn.Catch(&err)
-	size, peak := s.training.Sizes(), [3]int{}
-	for n := 1; n <= 2; n++ {
-		t := nn.NewTape(s.device)
-		t.Begin(nn.Pass{})
-		input, shape := s.input(data.Samples{X: make([]float32, n*size.X), Tokens: make([]int32, n*size.Tokens)}, n)
-		x := t.List(t.Input(input, shape, false))
-		for _, b := range s.model.Blocks {
-			x = b.Forward(t, x)
-		}
-		peak[n] = t.Arena().Peak()
-	}
-	return float64(peak[2] - peak[1]), nil
+	one := s.keeps(1)
+	return float64(s.keeps(2) - one), nil
 }
+
+// keeps is what a forward pass of n samples holds at its end or, with
+// model.recompute, when the backward pass has made the largest block again.
+func (s *session) keeps(n int) int {
+	size, t := s.training.Sizes(), nn.NewTape(sizing{s.device})
+	defer t.Arena().Close()
+	t.Begin(nn.Pass{})
+	input, shape := s.input(data.Samples{X: make([]float32, n*size.X), Tokens: make([]int32, n*size.Tokens)}, n)
+	x := t.List(t.Input(input, shape, false))
+	outputs, inside := 0, 0
+	for _, b := range s.model.Blocks {
+		before := t.Arena().Peak()
+		x = b.Forward(t, x)
+		made, given := t.Arena().Peak()-before, 0
+		for _, y := range x {
+			given += y.Value.Size()
+		}
+		given = min(given, made)
+		outputs, inside = outputs+given, max(inside, made-given)
+	}
+	if s.recomputes() {
+		return outputs + inside
+	}
+	return t.Arena().Peak()
+}
+
+func (s *session) recomputes() bool { return s.cfg.Model.Recompute == "blocks" }

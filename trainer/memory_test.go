@@ -29,11 +29,16 @@ func TestActivationsOfASample(t *testing.T) {
 		set  []string
 		want float64
 	}{
-		// Linear and ReLU of the hidden layer, linear of the head.
-		{"mlp", []string{"model.name=mlp", "model.hidden=[16]"}, 4 * (16 + 16 + 10)},
-		// 8 x 8 pixels: conv1 and its ReLU, conv2 and its ReLU, the pool with
-		// the places of its maxima, the pool as rows, three of linear layers.
-		{"cnn", []string{"model.name=cnn", "model.hidden=[8]"}, 4 * (2*32*6*6 + 2*64*4*4 + 2*64*2*2 + 64*2*2 + 8 + 8 + 10)},
+		// The hidden layer, over which ReLU writes, and the head.
+		{"mlp", []string{"model.name=mlp", "model.hidden=[16]"}, 4 * (16 + 10)},
+		// Block by block the output, and the inside of the largest.
+		{"recomputed", []string{"model.name=mlp", "model.hidden=[16]", "model.recompute=blocks", "model.dropout=0.5"}, 4 * (16 + 10)},
+		// 8 x 8 pixels: conv1 and conv2, the pool with the places of its
+		// maxima, the pool as rows, two linear layers.
+		{"cnn", []string{"model.name=cnn", "model.hidden=[8]"}, 4 * (32*6*6 + 64*4*4 + 2*64*2*2 + 64*2*2 + 8 + 10)},
+		// The inside of conv2 is its output and the places of the maxima.
+		{"cnn, recomputed", []string{"model.name=cnn", "model.hidden=[8]", "model.recompute=blocks"},
+			4 * (32*6*6 + 64*4*4 + 2*64*2*2 + 8 + 10)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := prepared(t, c.set...)

@@ -169,7 +169,7 @@ func (s *session) prepare(ctx context.Context) error {
 	s.states = nn.States(s.model.Blocks)
 	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
 		Fusion: s.fusion, Device: s.device, Blocks: s.model.Blocks, Loss: s.loss,
-		Feed: s.feed, Seed: s.cfg.Train.Seed, Events: s.job.Events,
+		Feed: s.feed, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Events: s.job.Events,
 	})
 	if s.figures, err = newFigures(s); err != nil {
 		return err

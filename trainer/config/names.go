@@ -33,7 +33,7 @@ func choices() []choice {
 		{"model.name", models.Names(), models.Names()},
 		{"model.stem", []string{"", "imagenet", "small"}, []string{"", "imagenet", "small"}},
 		{"model.shortcut", []string{"", "A", "B"}, []string{"", "A", "B"}},
-		{"model.recompute", words("none"), words("none blocks")},
+		{"model.recompute", words("none blocks"), words("none blocks")},
 		{"data.name", sets, sets},
 		{"data.tokens", words("bytes characters"), words("bytes characters")},
 		{"optim.name", optim.Names(), words("sgd momentum nesterov adam adamw rmsprop adagrad lars lamb")},
