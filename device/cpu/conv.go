@@ -63,6 +63,10 @@ func (k *kernels) ConvForward(d device.Conv, y, x, weights, bias device.Buf) {
 	if d.N == 0 {
 		return
 	}
+	if form := k.winogradFor(d); form != nil {
+		k.winogradForward(form, d, y, x, weights, bias)
+		return
+	}
 	w := k.take()
 	t := &w.conv
 	*t = convTask{

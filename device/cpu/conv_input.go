@@ -11,6 +11,10 @@ func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
 	if d.N == 0 {
 		return
 	}
+	if form := k.winogradFor(d); form != nil {
+		k.winogradBackwardInput(form, d, dx, dy, weights)
+		return
+	}
 	w := k.take()
 	t := &w.conv
 	*t = convTask{

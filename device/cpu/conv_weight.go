@@ -43,6 +43,10 @@ func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 		}
 		return
 	}
+	if form := k.winogradFor(d); form != nil {
+		k.winogradBackwardWeight(form, d, dw, x, dy)
+		return
+	}
 	w := k.take()
 	t := &w.gradient
 	*t = gradientTask{set: k.set, d: d, x: x.F32(), dy: dy.F32(), image: xPadded(d), blocksC: 1, pixels: d.OutH() * d.OutW()}

@@ -16,12 +16,19 @@ type Config struct {
 	// Kernels is "avx512", "avx2", "neon", "portable", or "auto" (the default)
 	// for the first of these that the processor has.
 	Kernels string
+	// Conv is how 3 x 3 convolutions of stride 1 are computed: "direct", or by
+	// Winograd's method on tiles of 2 x 2 or 4 x 4 outputs, "winograd2" and
+	// "winograd4", or "auto" (the default) for what the shape and the kernels make
+	// fastest. Winograd's method spreads a NaN or an infinity over its tile, and
+	// its rounding errors are up to ten times as large.
+	Conv string
 }
 
 // Device implements device.Device on the host's processor. Kernels run on the
 // caller's goroutine and on Threads-1 goroutines that the device owns.
 type Device struct {
 	set  *kernelSet
+	conv convMethod
 	pool *pool
 
 	regions device.HostRegions
@@ -44,7 +51,11 @@ func New(c Config) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu device: %w", err)
 	}
-	return &Device{set: set, pool: newPool(max(1, c.Threads))}, nil
+	conv, err := parseConv(c.Conv, set)
+	if err != nil {
+		return nil, fmt.Errorf("cpu device: %w", err)
+	}
+	return &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads))}, nil
 }
 
 // Name returns "cpu(avx512)", or as the kernels are called.

@@ -41,7 +41,7 @@ func sets(t testing.TB) []string {
 func TestConformance(t *testing.T) {
 	for _, set := range sets(t) {
 		t.Run(set, func(t *testing.T) {
-			devicetest.Run(t, func() device.Device { return open(t, cpu.Config{Kernels: set}) })
+			devicetest.Run(t, func() device.Device { return open(t, cpu.Config{Kernels: set, Conv: "direct"}) })
 		})
 	}
 }

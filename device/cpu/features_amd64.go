@@ -46,6 +46,7 @@ func avx512Kernels() *kernelSet {
 	set := avx2Kernels()
 	set.name = "avx512"
 	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
+	set.winogradKernels = winogradsAVX512()
 	return set
 }
 
@@ -55,6 +56,9 @@ func avx2Kernels() *kernelSet {
 		functions: portableFunctions(),
 		tile:      func(t *tile) { t.each(1, rowsAVX2, tileNarrow) },
 		transpose: transposeFast,
+
+		untranspose:     untransposeFast,
+		winogradKernels: winogradsAVX2(),
 
 		add: func(dst, a, b []float32) { binaryFast(addAVX2, portableAdd, dst, a, b) },
 		mul: func(dst, a, b []float32) { binaryFast(mulAVX2, portableMul, dst, a, b) },

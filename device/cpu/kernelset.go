@@ -15,6 +15,10 @@ type kernelSet struct {
 	tile func(*tile)
 	// transpose sets dst[k*16+i] = src[i*stride+k] for 16 rows and n columns.
 	transpose func(dst, src []float32, stride, n int)
+	// untranspose sets, or adds to, dst[i*stride+k] from src[k*16+i] for 16 rows;
+	// nil without.
+	untranspose func(dst, src []float32, stride, n int, accumulate bool)
+	winogradKernels
 
 	add, mul, max, min  func(dst, a, b []float32)
 	f16, bf16           halfKernels

@@ -28,6 +28,8 @@ type scratch struct {
 	image memory // a zero-padded image
 	plane memory // an image in the other layout
 	steps []int64
+
+	winograd winogradScratch
 }
 
 // workspace is what one kernel call needs beside its arguments: a task of each
@@ -66,6 +68,11 @@ type workspace struct {
 	lookup   embeddingTask
 	heads    attentionTask
 	errors   errorsTask
+
+	winograd         winogradTask
+	winogradPanels   winogradPanels
+	winogradGradient winogradGradient
+	winogradStore    winogradStore
 }
 
 func newWorkspace(set *kernelSet) *workspace {

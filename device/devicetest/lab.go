@@ -29,7 +29,8 @@ type output struct {
 type lab struct {
 	name    string
 	random  *rand.Rand
-	whole   bool // small integers instead of normal numbers
+	whole   bool    // small integers instead of normal numbers
+	bound   float64 // instead of all other bounds, unless 0
 	raw     [][]byte
 	outputs []output
 }
@@ -170,7 +171,10 @@ func (l *lab) targetImage(layout device.Layout, n, c, h, w int, accumulate bool)
 
 // keep records an output that must be within bound of the reference.
 func (l *lab) keep(label string, b device.Buf, bound float64) {
-	if l.whole {
+	switch {
+	case l.bound > 0:
+		bound = l.bound
+	case l.whole:
 		bound = 0
 	}
 	l.outputs = append(l.outputs, output{label: label, buf: b, bound: bound})

@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/gradfusion/gradfusion/device"
@@ -34,6 +35,30 @@ func Run(t *testing.T, open func() device.Device) {
 	t.Run("memory", func(t *testing.T) { allocations(t, d) })
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Convolutions compares the convolutions of finite numbers of a device with
+// device/naive, for methods that round more than a sum does: the rms of a
+// difference may be bound times the rms of the reference. It leaves d open.
+func Convolutions(t *testing.T, d device.Device, bound float64) {
+	t.Helper()
+	for _, shape := range convShapes() {
+		for _, c := range []struct {
+			name string
+			run  func(l *lab, k device.Kernels, d device.Conv)
+		}{{"forward", convForward}, {"backward", convBackward}} {
+			name := fmt.Sprintf("conv %s %+v", c.name, shape)
+			got, want := newLab(name), newLab(name)
+			got.bound, want.bound = bound, bound
+			c.run(got, d.Kernels(), shape)
+			c.run(want, naive.New().Kernels(), shape)
+			got.requireGuards(t)
+			got.compare(t, want, false)
+			if t.Failed() {
+				t.FailNow() // the first difference says most
+			}
+		}
 	}
 }
 

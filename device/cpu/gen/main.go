@@ -18,8 +18,10 @@ import (
 // families are the kernels of one file each, by the name of the file.
 func families() map[string]func() {
 	return map[string]func(){
-		"avx2":   avx2,
-		"avx512": avx512,
+		"avx2":        avx2,
+		"avx512":      avx512,
+		"winograd2":   winogradAVX2,
+		"winograd512": winogradAVX512,
 	}
 }
 

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// VXOR clears v in any width.
+func VXOR(v VecVirtual) {
+	if v.Size() == 64 {
+		VPXORD(v, v, v)
+		return
+	}
+	VXORPS(v, v, v)
+}
+
+// down emits the first half of a transform of images: a column of in pixels, one
+// from each of the lines, becomes a column of the table.
+func (e *transform) down(what string, f func(*transform, []VecVirtual) []VecVirtual, in, out int) {
+	e.begin(what+"Down", "func(lines *uint64, table *float32, pitch, n int)",
+		fmt.Sprintf("transforms n columns of %d pixels into columns of the table.", in))
+	from := lineRows(in)
+	table := newRows(param("table"), param("pitch"))
+	loop("column", param("n"), func() {
+		for part := range e.parts {
+			d := make([]VecVirtual, in)
+			for i := range d {
+				d[i] = e.load(at(from[i], part*e.bytes))
+			}
+			for i, v := range f(e, d) {
+				VMOVUPS(v, table.at(i, part*e.bytes))
+			}
+		}
+		for _, r := range from {
+			ADDQ(U32(64), r)
+		}
+		table.advance(64)
+	})
+	end()
+}
+
+// across emits the second half: in pixels of a row of the table become points
+// positions of a tile.
+func (e *transform) across(what string, f func(*transform, []VecVirtual) []VecVirtual, in int) {
+	e.begin(what+"Across", "func(v, table *float32, slab, pitch, tiles int)",
+		fmt.Sprintf("transforms rows of the table, %d pixels a tile, into the positions of tiles.", in))
+	v, table, slab, pitch := param("v"), param("table"), param("slab"), param("pitch")
+	row, pixel, tiles := GP64(), GP64(), GP64()
+	MOVQ(U32(e.form.points), row)
+	loop("row", row, func() {
+		to := newRows(v, slab)
+		MOVQ(table, pixel)
+		Load(Param("tiles"), tiles)
+		loop("tile", tiles, func() {
+			for part := range e.parts {
+				d := make([]VecVirtual, in)
+				for j := range d {
+					d[j] = e.load(at(pixel, 64*j+part*e.bytes))
+				}
+				for j, x := range f(e, d) {
+					VMOVUPS(x, to.at(j, part*e.bytes))
+				}
+			}
+			ADDQ(U32(64*e.form.outputs), pixel)
+			to.advance(64)
+		})
+		ADDQ(pitch, table)
+		e.nextSlabs(v, slab)
+	})
+	end()
+}
+
+// nextSlabs moves v on by one row of positions.
+func (e *transform) nextSlabs(v, slab Register) {
+	LEAQ(Mem{Base: v, Index: slab, Scale: 4}, v)
+	if e.form.points == 6 {
+		LEAQ(Mem{Base: v, Index: slab, Scale: 2}, v)
+	}
+}
+
+// outputAcross emits the first half of the way back from positions.
+func (e *transform) outputAcross() {
+	e.begin("OutputAcross", "func(table, m *float32, pitch, slab, tiles int)",
+		fmt.Sprintf("transforms the positions of tiles into rows of the table, %d pixels a tile.", e.form.outputs))
+	table, m, pitch, slab := param("table"), param("m"), param("pitch"), param("slab")
+	row, pixel, tiles := GP64(), GP64(), GP64()
+	MOVQ(U32(e.form.points), row)
+	loop("row", row, func() {
+		from := newRows(m, slab)
+		MOVQ(table, pixel)
+		Load(Param("tiles"), tiles)
+		loop("tile", tiles, func() {
+			for part := range e.parts {
+				for j, y := range e.form.output(e, e.positions(from, part)) {
+					VMOVUPS(y, at(pixel, 64*j+part*e.bytes))
+				}
+			}
+			ADDQ(U32(64*e.form.outputs), pixel)
+			from.advance(64)
+		})
+		ADDQ(pitch, table)
+		e.nextSlabs(m, slab)
+	})
+	end()
+}
+
+func (e *transform) positions(from *rows, part int) []VecVirtual {
+	v := make([]VecVirtual, e.form.points)
+	for j := range v {
+		v[j] = e.load(from.at(j, part*e.bytes))
+	}
+	return v
+}
+
+// outputDown emits the second half: columns of the table become pixels.
+func (e *transform) outputDown() {
+	e.begin("OutputDown", "func(lines *uint64, table, bias *float32, pitch, n int)",
+		fmt.Sprintf("transforms n columns of the table into %d lines and adds the bias, 16 floats.", e.form.outputs))
+	to := lineRows(e.form.outputs)
+	table := newRows(param("table"), param("pitch"))
+	bias := param("bias")
+	loop("column", param("n"), func() {
+		for part := range e.parts {
+			for i, y := range e.form.output(e, e.positions(table, part)) {
+				VADDPS(at(bias, part*e.bytes), y, y)
+				VMOVUPS(y, at(to[i], part*e.bytes))
+			}
+		}
+		for _, r := range to {
+			ADDQ(U32(64), r)
+		}
+		table.advance(64)
+	})
+	end()
+}
+
+// inputAcross emits the adjoint of across: tiles overlap by two pixels, which
+// are carried from one tile to the next in registers.
+func (e *transform) inputAcross() {
+	e.begin("InputAcross", "func(table, m *float32, pitch, slab, tiles int)",
+		fmt.Sprintf("adds up the pixels of overlapping tiles in rows of the table, %d pixels a tile and 2 more.", e.form.outputs))
+	table, m, pitch, slab := param("table"), param("m"), param("pitch"), param("slab")
+	row, pixel, tiles := GP64(), GP64(), GP64()
+	outputs := e.form.outputs
+	MOVQ(U32(e.form.points), row)
+	loop("row", row, func() {
+		for part := range e.parts {
+			from := newRows(m, slab)
+			MOVQ(table, pixel)
+			Load(Param("tiles"), tiles)
+			carry := []VecVirtual{e.register(), e.register()}
+			VXOR(carry[0])
+			VXOR(carry[1])
+			loop(fmt.Sprintf("tile%d", part), tiles, func() {
+				d := e.form.dataAdjoint(e, e.positions(from, part))
+				for j := range outputs {
+					if j < 2 {
+						VADDPS(d[j], carry[j], d[j])
+					}
+					VMOVUPS(d[j], at(pixel, 64*j+part*e.bytes))
+				}
+				for j, c := range carry {
+					VMOVAPS(d[outputs+j], c)
+				}
+				ADDQ(U32(64*outputs), pixel)
+				from.advance(64)
+			})
+			for j, c := range carry {
+				VMOVUPS(c, at(pixel, 64*j+part*e.bytes))
+			}
+		}
+		ADDQ(pitch, table)
+		e.nextSlabs(m, slab)
+	})
+	end()
+}
+
+// inputDown emits the adjoint of down: rows of tiles overlap by two lines, which
+// are carried in memory.
+func (e *transform) inputDown() {
+	outputs := e.form.outputs
+	e.begin("InputDown", "func(lines *uint64, table, carry *float32, pitch, n, accumulate int)",
+		fmt.Sprintf("transforms n columns of the table into %d lines and the carry of two lines, pitch bytes apart, for the tiles below.", outputs))
+	to := lineRows(outputs)
+	pitch := param("pitch")
+	table := newRows(param("table"), pitch)
+	carry := param("carry")
+	n, accumulate := param("n"), param("accumulate")
+	TESTQ(accumulate, accumulate)
+	JNZ(LabelRef("adding"))
+	for _, adding := range []bool{false, true} {
+		name := "column"
+		if adding {
+			name = "adding"
+		}
+		loop(name, n, func() {
+			for part := range e.parts {
+				d := e.form.dataAdjoint(e, e.positions(table, part))
+				carried := []Mem{{Base: carry, Disp: part * e.bytes}, {Base: carry, Index: pitch, Scale: 1, Disp: part * e.bytes}}
+				for i := range outputs {
+					if i < 2 {
+						VADDPS(carried[i], d[i], d[i])
+						VMOVUPS(d[outputs+i], carried[i])
+					}
+					if adding {
+						VADDPS(at(to[i], part*e.bytes), d[i], d[i])
+					}
+					VMOVUPS(d[i], at(to[i], part*e.bytes))
+				}
+			}
+			for _, r := range to {
+				ADDQ(U32(64), r)
+			}
+			table.advance(64)
+			ADDQ(U32(64), carry)
+		})
+		end()
+	}
+}
+
+// weights emits the transform of 3 x 3 weights.
+func (e *transform) weights() {
+	points := e.form.points
+	e.begin("Weights", "func(u, lines, temporary *float32, slab, n int)",
+		"transforms n times nine lines (3 x 3 taps) into the positions at u; temporary has 18 lines.")
+	u, lines, temporary, slab := param("u"), param("lines"), param("temporary"), param("slab")
+	to := GP64()
+	loop("next", param("n"), func() {
+		for part := range e.parts {
+			for s := range 3 {
+				g := make([]VecVirtual, 3)
+				for r := range g {
+					g[r] = e.load(at(lines, 64*(3*r+s)+part*e.bytes))
+				}
+				for i, v := range e.form.weight(e, g) {
+					VMOVUPS(v, at(temporary, 64*(3*i+s)))
+				}
+			}
+			MOVQ(u, to)
+			for i := range points {
+				g := make([]VecVirtual, 3)
+				for s := range g {
+					g[s] = e.load(at(temporary, 64*(3*i+s)))
+				}
+				for _, v := range e.form.weight(e, g) {
+					VMOVUPS(v, at(to, part*e.bytes))
+					ADDQ(slab, to)
+				}
+			}
+		}
+		ADDQ(U32(9*64), lines)
+		ADDQ(U32(64), u)
+	})
+	end()
+}
+
+// weightsGradient emits the adjoint of weights.
+func (e *transform) weightsGradient() {
+	points := e.form.points
+	e.begin("WeightsGradient", "func(lines, u, temporary *float32, slab, n int)",
+		"transforms n times the positions at u into nine lines (3 x 3 taps); temporary has 18 lines.")
+	lines, u, temporary, slab := param("lines"), param("u"), param("temporary"), param("slab")
+	from := GP64()
+	loop("next", param("n"), func() {
+		for part := range e.parts {
+			MOVQ(u, from)
+			for i := range points {
+				v := make([]VecVirtual, points)
+				for j := range v {
+					v[j] = e.load(at(from, part*e.bytes))
+					ADDQ(slab, from)
+				}
+				for s, g := range e.form.weightGradient(e, v) {
+					VMOVUPS(g, at(temporary, 64*(3*i+s)))
+				}
+			}
+			for s := range 3 {
+				v := make([]VecVirtual, points)
+				for i := range v {
+					v[i] = e.load(at(temporary, 64*(3*i+s)))
+				}
+				for r, g := range e.form.weightGradient(e, v) {
+					VMOVUPS(g, at(lines, 64*(3*r+s)+part*e.bytes))
+				}
+			}
+		}
+		ADDQ(U32(9*64), lines)
+		ADDQ(U32(64), u)
+	})
+	end()
+}

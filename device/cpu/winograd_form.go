@@ -1,0 +1,166 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// winogradForm is F(m x m, 3 x 3) (Lavin and Gray, arXiv:1509.09308): a tile of
+// m x m outputs comes from (m+2) x (m+2) inputs by as many products, its
+// positions, instead of 9 m x m.
+//
+// The transforms work on lines of 16 channels. Each goes through a table of
+// points rows of lines: Down works along columns of images, Across along rows of
+// the table. Positions of a tile lie slab bytes apart. The maps of Gradient are
+// the adjoints of Output, those of Input the adjoints of Data.
+type winogradForm struct {
+	outputs, points int // m and m + 2
+
+	dataDown, gradientDown     func(lines *uint64, table *float32, pitch, n int)
+	dataAcross, gradientAcross func(v, table *float32, slab, pitch, tiles int)
+	outputAcross, inputAcross  func(table, m *float32, pitch, slab, tiles int)
+	outputDown                 func(lines *uint64, table, bias *float32, pitch, n int)
+	inputDown                  func(lines *uint64, table, carry *float32, pitch, n, accumulate int)
+	weights                    func(u, lines, temporary *float32, slab, n int)
+	weightsGradient            func(lines, u, temporary *float32, slab, n int)
+}
+
+// winogradKernels are the forms that an instruction set has; nil without.
+type winogradKernels struct{ winograd2, winograd4 *winogradForm }
+
+const (
+	mostPoints = 6
+	// weightTemporary is the floats of the temporary of the weights' transforms.
+	weightTemporary = 3 * mostPoints * block
+)
+
+// winogradTiles is how the tiles of one form cover the images of d.
+type winogradTiles struct {
+	form      *winogradForm
+	d         device.Conv
+	high      int // rows of tiles of an image
+	wide      int // tiles of a row
+	positions int
+	blocksC   int
+	blocksK   int
+	pitch     int // bytes of a row of the table
+}
+
+func newWinogradTiles(form *winogradForm, d device.Conv) winogradTiles {
+	high, wide := (d.OutH()+form.outputs-1)/form.outputs, (d.OutW()+form.outputs-1)/form.outputs
+	return winogradTiles{
+		form: form, d: d, high: high, wide: wide, positions: form.points * form.points,
+		blocksC: device.Blocks(d.C), blocksK: device.Blocks(d.K),
+		pitch: (wide*form.outputs + 2) * block * 4,
+	}
+}
+
+// rows returns the rows of tiles of all images.
+func (w *winogradTiles) rows() int { return w.d.N * w.high }
+
+// slabLen returns the floats between positions of blocks of channels of tiles.
+// The line in between keeps the streams of a transform in different sets of the
+// cache.
+func slabLen(blocks, tiles int) int { return (blocks*tiles + 1) * block }
+
+// winogradScratch is what the transforms of one thread need.
+type winogradScratch struct {
+	lines [mostPoints]unsafe.Pointer
+	// data and gradient are tables of images, with borders of zeros; sink is a
+	// table of what comes from positions.
+	data, gradient, sink memory
+	// outside holds a line of zeros that stands for rows above and below the
+	// image, dump one for rows that nobody wants.
+	outside, dump memory
+	carry         memory
+	v, m, u       memory
+	temporary     memory
+}
+
+// start makes the scratch ready for images of w: the borders of the table and
+// the line of zeros.
+func (s *winogradScratch) start(w *winogradTiles) {
+	clear(s.data.floats(w.form.points * w.pitch / 4))
+	clear(s.gradient.floats(w.form.points * w.pitch / 4))
+	width := max(w.d.W, w.d.OutW()) * block
+	clear(s.outside.floats(width))
+	s.dump.floats(width)
+	s.sink.floats(w.form.points * w.pitch / 4)
+	s.temporary.floats(weightTemporary)
+}
+
+func (s *winogradScratch) list() *uint64 { return (*uint64)(unsafe.Pointer(&s.lines)) }
+
+// line sets lines[i] to row y of plane, or to other when there is none.
+func (s *winogradScratch) line(i int, plane []float32, y, h, w int, other *memory) {
+	if y < 0 || y >= h {
+		s.lines[i] = unsafe.Pointer(unsafe.SliceData(other.buf.F32()))
+		return
+	}
+	s.lines[i] = address(plane, y*w*block)
+}
+
+// fromData transforms row ty of tiles of a plane of x into v.
+func (w *winogradTiles) fromData(s *winogradScratch, v, plane []float32, ty, slab int) {
+	table := s.data.buf.F32()
+	for i := range w.form.points {
+		s.line(i, plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W, &s.outside)
+	}
+	if n := min(w.d.W, w.pitch/(block*4)-w.d.PadW); n > 0 {
+		w.form.dataDown(s.list(), &table[w.d.PadW*block], w.pitch, n)
+	}
+	w.form.dataAcross(&v[0], &table[0], slab*4, w.pitch, w.wide)
+}
+
+// fromGradient transforms row ty of tiles of a plane of dy into v.
+func (w *winogradTiles) fromGradient(s *winogradScratch, v, plane []float32, ty, slab int) {
+	table := s.gradient.buf.F32()
+	h, width := w.d.OutH(), w.d.OutW()
+	for i := range w.form.outputs {
+		s.line(i, plane, ty*w.form.outputs+i, h, width, &s.outside)
+	}
+	w.form.gradientDown(s.list(), &table[0], w.pitch, width)
+	w.form.gradientAcross(&v[0], &table[0], slab*4, w.pitch, w.wide)
+}
+
+// toOutput transforms m into row ty of tiles of a plane of y.
+func (w *winogradTiles) toOutput(s *winogradScratch, plane, m, bias []float32, ty, slab int) {
+	table := s.sink.buf.F32()
+	w.form.outputAcross(&table[0], &m[0], w.pitch, slab*4, w.wide)
+	h, width := w.d.OutH(), w.d.OutW()
+	for i := range w.form.outputs {
+		s.line(i, plane, ty*w.form.outputs+i, h, width, &s.dump)
+	}
+	w.form.outputDown(s.list(), &table[0], &bias[0], w.pitch, width)
+}
+
+// toInput transforms m into row ty of tiles of a plane of dx. The rows of a
+// plane have to come in order: carry has the lines that the tiles above share.
+func (w *winogradTiles) toInput(s *winogradScratch, plane, m, carry []float32, ty, slab int) {
+	table := s.sink.buf.F32()
+	if ty == 0 {
+		clear(carry)
+	}
+	w.form.inputAcross(&table[0], &m[0], w.pitch, slab*4, w.wide)
+	w.addLines(s, plane, table, carry, ty)
+	if ty == w.high-1 {
+		clear(table)
+		w.addLines(s, plane, table, carry, ty+1)
+	}
+}
+
+// carryLen returns the floats of a plane's carry.
+func (w *winogradTiles) carryLen() int { return 2 * w.pitch / 4 }
+
+func (w *winogradTiles) addLines(s *winogradScratch, plane, table, carry []float32, ty int) {
+	for i := range w.form.outputs {
+		s.line(i, plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W, &s.dump)
+	}
+	accumulate := 0
+	if w.d.Accumulate {
+		accumulate = 1
+	}
+	at := w.d.PadW * block
+	w.form.inputDown(s.list(), &table[at], &carry[at], w.pitch, w.d.W, accumulate)
+}

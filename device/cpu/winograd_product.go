@@ -1,0 +1,183 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// winogradTask computes y, or with backward dx, by blocks of tiles: their
+// positions (a product of tiles x depth with depth x 16 for every position and
+// panel) lie in the second-level cache between the transforms. Part i is a run
+// of rows of tiles.
+type winogradTask struct {
+	winogradTiles
+	set             *kernelSet
+	backward        bool
+	in, out         []float32
+	bias            []float32 // whole panels
+	depth, panels   int       // blocks of channels of in and out
+	inPlane         int       // floats
+	outPlane        int
+	perPart         int // rows of tiles
+	perBlock        int // rows of tiles between transforms
+	perGroup        int // panels between transforms
+	u               []float32
+	rows            []row
+	steps           []int64
+	lastMask        columnMask
+	lastIsNarrow    bool
+	uSlab, groupLen int // floats of a position of a group of panels, and of a group
+}
+
+const (
+	// winogradBytes is what a block of tiles may take of the second-level cache,
+	// on either side of the product.
+	winogradBytes = 768 << 10
+	// winogradTilesLeast are tiles enough to feed the product.
+	winogradTilesLeast = 24
+)
+
+func (k *kernels) winogradForward(form *winogradForm, d device.Conv, y, x, weights, bias device.Buf) {
+	w := k.take()
+	t := &w.winograd
+	*t = winogradTask{winogradTiles: newWinogradTiles(form, d), set: k.set, in: x.F32(), out: y.F32()}
+	t.depth, t.panels = t.blocksC, t.blocksK
+	t.inPlane, t.outPlane = d.H*d.W*block, d.OutH()*d.OutW()*block
+	t.lastIsNarrow = t.lastMask.last(d.K)
+	t.bias = w.bias.floats(t.panels * block)
+	clear(t.bias)
+	if !bias.IsZero() {
+		copy(t.bias, bias.F32()[:d.K])
+	}
+	k.runWinograd(w, weights)
+}
+
+// winogradBackwardInput computes dx by the adjoint of the forward pass.
+func (k *kernels) winogradBackwardInput(form *winogradForm, d device.Conv, dx, dy, weights device.Buf) {
+	w := k.take()
+	t := &w.winograd
+	*t = winogradTask{winogradTiles: newWinogradTiles(form, d), set: k.set, in: dy.F32(), out: dx.F32(), backward: true}
+	t.depth, t.panels = t.blocksK, t.blocksC
+	t.inPlane, t.outPlane = d.OutH()*d.OutW()*block, d.H*d.W*block
+	t.lastIsNarrow = t.lastMask.last(d.C)
+	k.runWinograd(w, weights)
+}
+
+func (k *kernels) runWinograd(w *workspace, weights device.Buf) {
+	t := &w.winograd
+	t.cut(k.pool.threads)
+	t.transformWeights(k, w, weights.F32())
+	t.tables(w)
+	k.pool.run(w, t, (t.winogradTiles.rows()+t.perPart-1)/t.perPart)
+	*t = winogradTask{}
+	k.give(w)
+}
+
+// cut sets the sizes of parts, blocks and groups. They do not change what an
+// element is the sum of.
+func (t *winogradTask) cut(threads int) {
+	line := t.positions * block * 4
+	all := t.winogradTiles.rows()
+	tiles := max(winogradTilesLeast, winogradBytes/(line*t.depth))
+	t.perBlock = min(max(1, tiles/t.wide), all)
+	if threads > 1 {
+		t.perBlock = max(1, min(t.perBlock, all/(2*threads)))
+	}
+	t.perPart = t.perBlock
+	if t.backward {
+		images := max(1, t.perBlock/t.high)
+		t.perPart = images * t.high
+		t.perBlock = min(t.perBlock, t.perPart)
+	}
+	t.perGroup = min(t.panels, max(1, winogradBytes/(line*t.perBlock*t.wide)))
+	t.uSlab = slabLen(t.perGroup*t.depth, block)
+	t.groupLen = t.positions * t.uSlab
+}
+
+func (t *winogradTask) tables(w *workspace) {
+	tiles := t.perBlock * t.wide
+	w.rows, w.steps = grow(w.rows, tiles), grow(w.steps, t.depth)
+	for i := range w.rows {
+		w.rows[i] = row{int64(i * block * 4), int64(i * block * 4)}
+	}
+	for c := range w.steps {
+		w.steps[c] = int64(c * tiles * block * 4)
+	}
+	t.rows, t.steps = w.rows, w.steps
+}
+
+func (t *winogradTask) do(s *scratch, part int) {
+	s.winograd.start(&t.winogradTiles)
+	if t.backward {
+		s.winograd.carry.floats(t.panels * t.carryLen())
+	}
+	end := min((part+1)*t.perPart, t.winogradTiles.rows())
+	for r := part * t.perPart; r < end; r += t.perBlock {
+		t.block(s, r, min(r+t.perBlock, end))
+	}
+}
+
+// block computes the rows [from, to) of tiles.
+func (t *winogradTask) block(s *scratch, from, to int) {
+	tiles := t.perBlock * t.wide
+	vSlab, mSlab := slabLen(t.depth, tiles), slabLen(t.perGroup, tiles)
+	v, m := s.winograd.v.floats(t.positions*vSlab), s.winograd.m.floats(t.positions*mSlab)
+	for c := range t.depth {
+		for r := from; r < to; r++ {
+			t.transformIn(s, v[(c*tiles+(r-from)*t.wide)*block:], c, r, vSlab)
+		}
+	}
+	rows := t.rows[:(to-from)*t.wide]
+	for first := 0; first < t.panels; first += t.perGroup {
+		last := min(first+t.perGroup, t.panels)
+		t.multiply(s, m, v, first, last, rows)
+		for panel := first; panel < last; panel++ {
+			for r := from; r < to; r++ {
+				t.transformOut(s, m[((panel-first)*tiles+(r-from)*t.wide)*block:], panel, r, mSlab)
+			}
+		}
+	}
+}
+
+// multiply computes the positions of panels [first, last).
+func (t *winogradTask) multiply(s *scratch, m, v []float32, first, last int, rows []row) {
+	tiles := t.perBlock * t.wide
+	vSlab, mSlab := slabLen(t.depth, tiles), slabLen(t.perGroup, tiles)
+	s.tile = tile{
+		steps: unsafe.Pointer(unsafe.SliceData(t.steps)), blocks: t.depth,
+		panels: last - first, strideB: t.depth * block * block * 4, strideC: tiles * block * 4,
+	}
+	if t.lastIsNarrow && last == t.panels {
+		s.tile.flags, s.tile.mask = flagClear, unsafe.Pointer(&t.lastMask)
+	}
+	for p := range t.positions {
+		s.tile.a, s.tile.b, s.tile.c = address(v, p*vSlab), address(t.u, t.uAt(first)+p*t.uSlab), address(m, p*mSlab)
+		runTile(t.set.tile, &s.tile, rows)
+	}
+	s.tile = tile{}
+}
+
+// uAt returns where position 0 of a panel of weights lies.
+func (t *winogradTask) uAt(panel int) int {
+	return panel/t.perGroup*t.groupLen + panel%t.perGroup*t.depth*block*block
+}
+
+func (t *winogradTask) transformIn(s *scratch, v []float32, c, r, slab int) {
+	plane := t.in[(r/t.high*t.depth+c)*t.inPlane:][:t.inPlane]
+	if t.backward {
+		t.fromGradient(&s.winograd, v, plane, r%t.high, slab)
+		return
+	}
+	t.fromData(&s.winograd, v, plane, r%t.high, slab)
+}
+
+func (t *winogradTask) transformOut(s *scratch, m []float32, panel, r, slab int) {
+	plane := t.out[(r/t.high*t.panels+panel)*t.outPlane:][:t.outPlane]
+	if t.backward {
+		carry := s.winograd.carry.buf.F32()[panel*t.carryLen():][:t.carryLen()]
+		t.toInput(&s.winograd, plane, m, carry, r%t.high, slab)
+		return
+	}
+	t.toOutput(&s.winograd, plane, m, t.bias[panel*block:][:block], r%t.high, slab)
+}

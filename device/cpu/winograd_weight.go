@@ -1,0 +1,120 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// winogradGradient computes the gradient of the weights: for each position, the
+// product of inputs and gradients is summed over tiles and then transformed.
+// Part g is a group of images with sums of its own; the number of groups follows
+// from the shape, because it decides the bits.
+type winogradGradient struct {
+	winogradTiles
+	set      *kernelSet
+	x, dy    []float32
+	dw       []float32
+	partial  []float32 // [group][block of K][position][C][16 of K]
+	groups   int
+	perBlock int // rows of tiles
+	rows     []row
+	steps    []int64
+}
+
+// winogradSums bounds the bytes of all partial sums.
+const winogradSums = 16 << 20
+
+func (k *kernels) winogradBackwardWeight(form *winogradForm, d device.Conv, dw, x, dy device.Buf) {
+	w := k.take()
+	t := &w.winogradGradient
+	*t = winogradGradient{winogradTiles: newWinogradTiles(form, d), set: k.set, x: x.F32(), dy: dy.F32(), dw: dw.F32()}
+	t.groups = min(d.N, max(1, min(gradientParts/2, winogradSums/(4*t.groupLen()))))
+	tiles := max(winogradTilesLeast, winogradBytes/(t.positions*block*4*max(t.blocksC, t.blocksK)))
+	t.perBlock = max(1, min(tiles/t.wide, (d.N+t.groups-1)/t.groups*t.high))
+	t.tables(w)
+	t.partial = w.sums.floats(t.groups * t.groupLen())
+	k.pool.run(w, t, t.groups)
+	w.winogradStore = winogradStore{t}
+	k.pool.run(w, &w.winogradStore, t.blocksK)
+	*t, w.winogradStore = winogradGradient{}, winogradStore{}
+	k.give(w)
+}
+
+// sumsSlab returns the floats of a position of 16 output channels.
+func (t *winogradGradient) sumsSlab() int { return slabLen(t.blocksC, block) }
+
+// sumsLen returns the floats of 16 output channels of a group.
+func (t *winogradGradient) sumsLen() int { return t.positions * t.sumsSlab() }
+
+func (t *winogradGradient) groupLen() int { return t.blocksK * t.sumsLen() }
+
+func (t *winogradGradient) tables(w *workspace) {
+	tiles := t.perBlock * t.wide
+	w.rows, w.steps = grow(w.rows, t.blocksC*block), grow(w.steps, tiles)
+	for i := range w.rows {
+		w.rows[i] = row{int64((i/block*tiles*block + i%block) * 4), int64(i * block * 4)}
+	}
+	for i := range w.steps {
+		w.steps[i] = int64(i * block * 4)
+	}
+	t.rows, t.steps = w.rows, w.steps
+}
+
+func (t *winogradGradient) do(s *scratch, g int) {
+	s.winograd.start(&t.winogradTiles)
+	first, end := g*t.d.N/t.groups*t.high, (g+1)*t.d.N/t.groups*t.high
+	for r := first; r < end; r += t.perBlock {
+		t.block(s, t.partial[g*t.groupLen():], r, min(r+t.perBlock, end), r > first)
+	}
+}
+
+// block adds the products of rows [from, to) of tiles to the sums.
+func (t *winogradGradient) block(s *scratch, sums []float32, from, to int, accumulate bool) {
+	tiles := t.perBlock * t.wide
+	vSlab, gSlab := slabLen(t.blocksC, tiles), slabLen(t.blocksK, tiles)
+	v, g := s.winograd.v.floats(t.positions*vSlab), s.winograd.m.floats(t.positions*gSlab)
+	inPlane, outPlane := t.d.H*t.d.W*block, t.d.OutH()*t.d.OutW()*block
+	for r := from; r < to; r++ {
+		n, at := r/t.high, (r-from)*t.wide
+		for c := range t.blocksC {
+			t.fromData(&s.winograd, v[(c*tiles+at)*block:], t.x[(n*t.blocksC+c)*inPlane:][:inPlane], r%t.high, vSlab)
+		}
+		for k := range t.blocksK {
+			t.fromGradient(&s.winograd, g[(k*tiles+at)*block:], t.dy[(n*t.blocksK+k)*outPlane:][:outPlane], r%t.high, gSlab)
+		}
+	}
+	s.tile = tile{
+		steps: unsafe.Pointer(unsafe.SliceData(t.steps)), singles: (to - from) * t.wide,
+		panels: t.blocksK, strideB: tiles * block * 4, strideC: t.sumsLen() * 4,
+	}
+	if accumulate {
+		s.tile.flags = flagAccumulate
+	}
+	for p := range t.positions {
+		s.tile.a, s.tile.b, s.tile.c = address(v, p*vSlab), address(g, p*gSlab), address(sums, p*t.sumsSlab())
+		runTile(t.set.tile, &s.tile, t.rows)
+	}
+	s.tile = tile{}
+}
+
+// winogradStore adds the sums of the groups from the first to the last,
+// transforms them and stores them in the order of the weights. Part k is 16
+// output channels.
+type winogradStore struct{ *winogradGradient }
+
+func (t *winogradStore) do(s *scratch, k int) {
+	const taps = 9
+	sums := t.partial[k*t.sumsLen():][:t.sumsLen()]
+	for g := 1; g < t.groups; g++ {
+		t.set.add(sums, sums, t.partial[g*t.groupLen()+k*t.sumsLen():][:t.sumsLen()])
+	}
+	temporary := s.winograd.temporary.floats(weightTemporary)
+	lines := s.plane.floats(panelBatch * taps * block)
+	depth := t.d.C * taps
+	for c := 0; c < t.d.C; c += panelBatch {
+		n := min(panelBatch, t.d.C-c)
+		t.form.weightsGradient(&lines[0], &sums[c*block], &temporary[0], t.sumsSlab()*4, n)
+		t.set.storeLines(t.dw[k*block*depth+c*taps:], lines, depth, n*taps, min(block, t.d.K-k*block), t.d.Accumulate)
+	}
+}
