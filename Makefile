@@ -6,13 +6,24 @@ concurrent := $(wildcard bench checkpoint cmd collective data device launch nn o
 # Packages whose tests rewrite their golden files with -update.
 golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
-.PHONY: build test race bench bench-collectives lint golden grid soak clean help
+# Runs arm64 programs on another processor; empty on arm64 itself.
+emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
+test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
+
+.PHONY: build test test-arm64 race bench bench-collectives lint golden grid soak clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
 
 test: ## run all tests, a sample of the large ones
 	go test ./...
+
+# The emulator keeps tables of its own for mapped memory, which TestRegions
+# would count; TestLargeWorlds has nothing to do with the processor.
+test-arm64: ## run the tests of what computes as arm64, under qemu-user elsewhere
+	@test -n "$(emulator)" -o "$$(go env GOHOSTARCH)" = arm64 || { echo 'qemu-aarch64-static is missing; on Debian or Ubuntu: apt-get install qemu-user-static'; exit 1; }
+	$(test_arm64) -run 'NEON|Offsets|^TestConformance$$/^neon$$' ./device/cpu
+	$(test_arm64) -short -skip '^(TestRegions.*|TestLargeWorlds)$$' ./device/... ./nn/... ./optim ./collective/plan
 
 race: ## run the tests of concurrent packages under the race detector
 	go test -race -short $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule)
@@ -43,4 +54,4 @@ clean: ## remove what the targets and runs leave
 	rm -rf bin runs
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):[a-z ]* ## /\1\t/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):[a-z ]* ## /\1\t/p' Makefile | expand -t 20

@@ -148,7 +148,7 @@ func portableLayerNormBackward(dx, dscale, dshift, dy, x, scale []float32, mean,
 	average, slope := float32(sum/float64(len(dy))), float32(product/float64(len(dy)))
 	for i, g := range dy {
 		normal := (x[i] - mean) * invstd
-		g = invstd * ((float32(g*scale[i]) - average) - float32(normal*slope))
+		g = float32(invstd * ((float32(g*scale[i]) - average) - float32(normal*slope)))
 		if accumulate {
 			g += dx[i]
 		}

@@ -34,7 +34,7 @@ func (t head) seen(token int) int {
 func (t head) score(qkv []float32, i, k int) float64 {
 	var sum float64
 	for j := range t.d.Width {
-		sum += float64(qkv[t.qkv(i, 0, j)]) * float64(qkv[t.qkv(k, 1, j)])
+		sum += float64(float64(qkv[t.qkv(i, 0, j)]) * float64(qkv[t.qkv(k, 1, j)]))
 	}
 	return sum * float64(t.d.Factor())
 }
@@ -74,7 +74,7 @@ func (kernels) AttentionForward(d device.Attention, y, logsum, qkv device.Buf) {
 			for j := range d.Width {
 				var sum float64
 				for k, share := range p {
-					sum += share * float64(qkv.F32()[t.qkv(k, 2, j)])
+					sum += float64(share * float64(qkv.F32()[t.qkv(k, 2, j)]))
 				}
 				y.F32()[t.y(i, j)] = float32(sum)
 			}
@@ -95,16 +95,16 @@ func (kernels) AttentionBackward(d device.Attention, dqkv, dy, qkv, y, logsum de
 			dp, mean := make([]float64, len(p)), 0.0
 			for k, share := range p {
 				for j := range d.Width {
-					dp[k] += float64(g[t.y(i, j)]) * float64(in[t.qkv(k, 2, j)])
-					sums[t.qkv(k, 2, j)] += share * float64(g[t.y(i, j)])
+					dp[k] += float64(float64(g[t.y(i, j)]) * float64(in[t.qkv(k, 2, j)]))
+					sums[t.qkv(k, 2, j)] += float64(share * float64(g[t.y(i, j)]))
 				}
-				mean += share * dp[k]
+				mean += float64(share * dp[k])
 			}
 			for k, share := range p {
 				ds := share * (dp[k] - mean) * float64(d.Factor())
 				for j := range d.Width {
-					sums[t.qkv(i, 0, j)] += ds * float64(in[t.qkv(k, 1, j)])
-					sums[t.qkv(k, 1, j)] += ds * float64(in[t.qkv(i, 0, j)])
+					sums[t.qkv(i, 0, j)] += float64(ds * float64(in[t.qkv(k, 1, j)]))
+					sums[t.qkv(k, 1, j)] += float64(ds * float64(in[t.qkv(i, 0, j)]))
 				}
 			}
 		}

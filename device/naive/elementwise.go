@@ -70,7 +70,7 @@ func gate(f device.Activation, v float64) float64 {
 	case device.GELU:
 		return math.Erfc(-v/math.Sqrt2) / 2
 	case device.GELUTanh:
-		return 1 / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v)))
+		return 1 / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(v+float64(0.044715*v*v*v))))
 	}
 	return 1 / (1 + math.Exp(-v))
 }
@@ -82,7 +82,7 @@ func gateSlope(f device.Activation, v float64) float64 {
 		return math.Exp(-v*v/2) / math.Sqrt(2*math.Pi)
 	case device.GELUTanh:
 		s := gate(f, v)
-		return s * (1 - s) * 2 * math.Sqrt(2/math.Pi) * (1 + 3*0.044715*v*v)
+		return float64(s*(1-s)) * 2 * math.Sqrt(2/math.Pi) * (1 + float64(3*0.044715*v*v))
 	}
 	s := gate(f, v)
 	return s * (1 - s)
@@ -113,7 +113,7 @@ func activateBackward(f device.Activation, g, y float32) float32 {
 	case device.GELU, device.GELUTanh, device.SiLU:
 		// Beyond 64 the slope is 0, and must not meet infinity.
 		x := max(-64, min(64, float64(y)))
-		return float32(float64(g) * (gate(f, x) + x*gateSlope(f, x)))
+		return float32(float64(g) * (gate(f, x) + float64(x*gateSlope(f, x))))
 	}
 	return g
 }

@@ -23,11 +23,11 @@ func (kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale, s
 		}
 		average := sum / float64(d.Cols)
 		for _, v := range in {
-			squares += (float64(v) - average) * (float64(v) - average)
+			squares += float64((float64(v) - average) * (float64(v) - average))
 		}
 		inverse := 1 / math.Sqrt(squares/float64(d.Cols)+float64(d.Epsilon))
 		for j, v := range in {
-			out[j] = float32((float64(v)-average)*inverse*float64(scale.F32()[j]) + float64(shift.F32()[j]))
+			out[j] = float32(float64((float64(v)-average)*inverse*float64(scale.F32()[j])) + float64(shift.F32()[j]))
 		}
 		mean.F32()[i], invstd.F32()[i] = float32(average), float32(inverse)
 	}
@@ -53,17 +53,17 @@ func (kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, x, 
 		var sum, product float64
 		for j := range d.Cols {
 			normal := (float64(in[j]) - m) * inverse
-			scales[j] += float64(g[j]) * normal
+			scales[j] += float64(float64(g[j]) * normal)
 			shifts[j] += float64(g[j])
-			sum += float64(g[j]) * float64(scale.F32()[j])
-			product += float64(g[j]) * float64(scale.F32()[j]) * normal
+			sum += float64(float64(g[j]) * float64(scale.F32()[j]))
+			product += float64(float64(g[j]) * float64(scale.F32()[j]) * normal)
 		}
 		if dx.IsZero() {
 			continue
 		}
 		for j := range d.Cols {
 			normal := (float64(in[j]) - m) * inverse
-			v := float64(g[j])*float64(scale.F32()[j]) - (sum+normal*product)/float64(d.Cols)
+			v := float64(float64(g[j])*float64(scale.F32()[j])) - (sum+float64(normal*product))/float64(d.Cols)
 			put(dx.F32(), i*d.Cols+j, float32(v*inverse), d.Accumulate)
 		}
 	}
