@@ -132,12 +132,15 @@ func TokenCrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
 // shares its host with localRanks ranks.
 func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
 	if c.Compute.Kernels == "naive" {
+		if conv := c.Compute.Conv; conv != "auto" && conv != "direct" {
+			return nil, fmt.Errorf("compute.conv: %s needs vector kernels, and compute.kernels is naive; use auto or direct", conv)
+		}
 		return naive.New(), nil
 	}
 	threads := c.Compute.Threads.Or(max(runtime.NumCPU()/max(localRanks, 1), 1))
-	d, err := cpu.New(cpu.Config{Threads: threads, Kernels: c.Compute.Kernels})
+	d, err := cpu.New(cpu.Config{Threads: threads, Kernels: c.Compute.Kernels, Conv: c.Compute.Conv})
 	if err != nil {
-		return nil, fmt.Errorf("compute.kernels: %w", err)
+		return nil, fmt.Errorf("compute: %w", err)
 	}
 	return d, nil
 }

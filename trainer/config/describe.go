@@ -132,7 +132,7 @@ collective.tls.ca  of files: PEM file with the authority that all certificates c
 collective.faults  faults to inject, for tests of a job, such as ["rank=1 kind=delay after=10 count=3 for=2s"]; kind is delay, reorder, drop, corrupt, freeze or kill; further keys are peer, chance and seed
 compute.threads  threads per rank; auto is cores / local ranks
 compute.kernels  auto, naive, portable, avx2, avx512, neon, openblas, onednn, ascend
-compute.conv  auto, direct, winograd2, winograd4
+compute.conv  3 x 3 convolutions of stride 1: direct, winograd2, winograd4 (tiles of 2 x 2 or 4 x 4 outputs), or auto: by the shape
 launch.nproc  worker processes on this host, or a range such as 2..8 for an elastic job
 launch.rendezvous  address at which the ranks meet; auto takes a free port here
 launch.hosts  hosts to start processes on
