@@ -12813,3 +12813,644 @@ rows12stored:
 end:
 	VZEROUPPER
 	RET
+
+// func transposeAVX512(dst *float32, src *float32, stride int, n int)
+// Requires: AVX, AVX512F
+TEXT ·transposeAVX512(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  stride+16(FP), DX
+	MOVQ  n+24(FP), BX
+	LEAQ  (DX)(DX*2), SI
+	LEAQ  (CX)(DX*4), DI
+	MOVL  $0x000000f0, R8
+	KMOVW R8, K1
+	LEAQ  (DI)(DX*4), R8
+	MOVL  $0x00000f00, R9
+	KMOVW R9, K2
+	LEAQ  (R8)(DX*4), R9
+	MOVL  $0x0000f000, R10
+	KMOVW R10, K3
+
+loop:
+	VMOVUPS         (CX), X0
+	VBROADCASTF32X4 (DI), K1, Z0
+	VBROADCASTF32X4 (R8), K2, Z0
+	VBROADCASTF32X4 (R9), K3, Z0
+	VMOVUPS         (CX)(DX*1), X1
+	VBROADCASTF32X4 (DI)(DX*1), K1, Z1
+	VBROADCASTF32X4 (R8)(DX*1), K2, Z1
+	VBROADCASTF32X4 (R9)(DX*1), K3, Z1
+	VMOVUPS         (CX)(DX*2), X2
+	VBROADCASTF32X4 (DI)(DX*2), K1, Z2
+	VBROADCASTF32X4 (R8)(DX*2), K2, Z2
+	VBROADCASTF32X4 (R9)(DX*2), K3, Z2
+	VMOVUPS         (CX)(SI*1), X3
+	VBROADCASTF32X4 (DI)(SI*1), K1, Z3
+	VBROADCASTF32X4 (R8)(SI*1), K2, Z3
+	VBROADCASTF32X4 (R9)(SI*1), K3, Z3
+	VUNPCKLPS       Z1, Z0, Z4
+	VUNPCKHPS       Z1, Z0, Z6
+	VUNPCKLPS       Z3, Z2, Z5
+	VUNPCKHPS       Z3, Z2, Z7
+	VUNPCKLPD       Z5, Z4, Z8
+	VUNPCKHPD       Z5, Z4, Z4
+	VUNPCKLPD       Z7, Z6, Z5
+	VUNPCKHPD       Z7, Z6, Z6
+	VMOVUPS         Z8, (AX)
+	VMOVUPS         Z4, 64(AX)
+	VMOVUPS         Z5, 128(AX)
+	VMOVUPS         Z6, 192(AX)
+	VMOVUPS         16(CX), X9
+	VBROADCASTF32X4 16(DI), K1, Z9
+	VBROADCASTF32X4 16(R8), K2, Z9
+	VBROADCASTF32X4 16(R9), K3, Z9
+	VMOVUPS         16(CX)(DX*1), X10
+	VBROADCASTF32X4 16(DI)(DX*1), K1, Z10
+	VBROADCASTF32X4 16(R8)(DX*1), K2, Z10
+	VBROADCASTF32X4 16(R9)(DX*1), K3, Z10
+	VMOVUPS         16(CX)(DX*2), X11
+	VBROADCASTF32X4 16(DI)(DX*2), K1, Z11
+	VBROADCASTF32X4 16(R8)(DX*2), K2, Z11
+	VBROADCASTF32X4 16(R9)(DX*2), K3, Z11
+	VMOVUPS         16(CX)(SI*1), X12
+	VBROADCASTF32X4 16(DI)(SI*1), K1, Z12
+	VBROADCASTF32X4 16(R8)(SI*1), K2, Z12
+	VBROADCASTF32X4 16(R9)(SI*1), K3, Z12
+	VUNPCKLPS       Z10, Z9, Z4
+	VUNPCKHPS       Z10, Z9, Z6
+	VUNPCKLPS       Z12, Z11, Z5
+	VUNPCKHPS       Z12, Z11, Z7
+	VUNPCKLPD       Z5, Z4, Z8
+	VUNPCKHPD       Z5, Z4, Z4
+	VUNPCKLPD       Z7, Z6, Z5
+	VUNPCKHPD       Z7, Z6, Z6
+	VMOVUPS         Z8, 256(AX)
+	VMOVUPS         Z4, 320(AX)
+	VMOVUPS         Z5, 384(AX)
+	VMOVUPS         Z6, 448(AX)
+	VMOVUPS         32(CX), X13
+	VBROADCASTF32X4 32(DI), K1, Z13
+	VBROADCASTF32X4 32(R8), K2, Z13
+	VBROADCASTF32X4 32(R9), K3, Z13
+	VMOVUPS         32(CX)(DX*1), X14
+	VBROADCASTF32X4 32(DI)(DX*1), K1, Z14
+	VBROADCASTF32X4 32(R8)(DX*1), K2, Z14
+	VBROADCASTF32X4 32(R9)(DX*1), K3, Z14
+	VMOVUPS         32(CX)(DX*2), X15
+	VBROADCASTF32X4 32(DI)(DX*2), K1, Z15
+	VBROADCASTF32X4 32(R8)(DX*2), K2, Z15
+	VBROADCASTF32X4 32(R9)(DX*2), K3, Z15
+	VMOVUPS         32(CX)(SI*1), X16
+	VBROADCASTF32X4 32(DI)(SI*1), K1, Z16
+	VBROADCASTF32X4 32(R8)(SI*1), K2, Z16
+	VBROADCASTF32X4 32(R9)(SI*1), K3, Z16
+	VUNPCKLPS       Z14, Z13, Z4
+	VUNPCKHPS       Z14, Z13, Z6
+	VUNPCKLPS       Z16, Z15, Z5
+	VUNPCKHPS       Z16, Z15, Z7
+	VUNPCKLPD       Z5, Z4, Z8
+	VUNPCKHPD       Z5, Z4, Z4
+	VUNPCKLPD       Z7, Z6, Z5
+	VUNPCKHPD       Z7, Z6, Z6
+	VMOVUPS         Z8, 512(AX)
+	VMOVUPS         Z4, 576(AX)
+	VMOVUPS         Z5, 640(AX)
+	VMOVUPS         Z6, 704(AX)
+	VMOVUPS         48(CX), X17
+	VBROADCASTF32X4 48(DI), K1, Z17
+	VBROADCASTF32X4 48(R8), K2, Z17
+	VBROADCASTF32X4 48(R9), K3, Z17
+	VMOVUPS         48(CX)(DX*1), X18
+	VBROADCASTF32X4 48(DI)(DX*1), K1, Z18
+	VBROADCASTF32X4 48(R8)(DX*1), K2, Z18
+	VBROADCASTF32X4 48(R9)(DX*1), K3, Z18
+	VMOVUPS         48(CX)(DX*2), X19
+	VBROADCASTF32X4 48(DI)(DX*2), K1, Z19
+	VBROADCASTF32X4 48(R8)(DX*2), K2, Z19
+	VBROADCASTF32X4 48(R9)(DX*2), K3, Z19
+	VMOVUPS         48(CX)(SI*1), X20
+	VBROADCASTF32X4 48(DI)(SI*1), K1, Z20
+	VBROADCASTF32X4 48(R8)(SI*1), K2, Z20
+	VBROADCASTF32X4 48(R9)(SI*1), K3, Z20
+	VUNPCKLPS       Z18, Z17, Z4
+	VUNPCKHPS       Z18, Z17, Z6
+	VUNPCKLPS       Z20, Z19, Z5
+	VUNPCKHPS       Z20, Z19, Z7
+	VUNPCKLPD       Z5, Z4, Z8
+	VUNPCKHPD       Z5, Z4, Z4
+	VUNPCKLPD       Z7, Z6, Z5
+	VUNPCKHPD       Z7, Z6, Z6
+	VMOVUPS         Z8, 768(AX)
+	VMOVUPS         Z4, 832(AX)
+	VMOVUPS         Z5, 896(AX)
+	VMOVUPS         Z6, 960(AX)
+	ADDQ            $0x00000400, AX
+	ADDQ            $0x00000040, CX
+	ADDQ            $0x00000040, DI
+	ADDQ            $0x00000040, R8
+	ADDQ            $0x00000040, R9
+	SUBQ            $0x00000010, BX
+	JNZ             loop
+	VZEROUPPER
+	RET
+
+// func turnAVX512(c *float32, src *float32, bias *float32, stride int, rows int, width int, flags int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·turnAVX512(SB), NOSPLIT, $0-56
+	MOVQ            c+0(FP), AX
+	MOVQ            src+8(FP), DX
+	MOVQ            bias+16(FP), BX
+	MOVQ            stride+24(FP), SI
+	MOVQ            rows+32(FP), DI
+	MOVQ            width+40(FP), CX
+	MOVQ            flags+48(FP), R8
+	MOVQ            $0x00000001, R9
+	SHLQ            CL, R9
+	DECQ            R9
+	KMOVW           R9, K1
+	VXORPS          Z0, Z0, Z0
+	MOVQ            $0x00000040, CX
+	LEAQ            (CX)(CX*2), R9
+	LEAQ            (DX)(CX*4), R10
+	MOVL            $0x000000f0, R11
+	KMOVW           R11, K2
+	LEAQ            (R10)(CX*4), R11
+	MOVL            $0x00000f00, R12
+	KMOVW           R12, K3
+	LEAQ            (R11)(CX*4), R12
+	MOVL            $0x0000f000, R13
+	KMOVW           R13, K4
+	VMOVUPS         (DX), X1
+	VBROADCASTF32X4 (R10), K2, Z1
+	VBROADCASTF32X4 (R11), K3, Z1
+	VBROADCASTF32X4 (R12), K4, Z1
+	VMOVUPS         (DX)(CX*1), X2
+	VBROADCASTF32X4 (R10)(CX*1), K2, Z2
+	VBROADCASTF32X4 (R11)(CX*1), K3, Z2
+	VBROADCASTF32X4 (R12)(CX*1), K4, Z2
+	VMOVUPS         (DX)(CX*2), X3
+	VBROADCASTF32X4 (R10)(CX*2), K2, Z3
+	VBROADCASTF32X4 (R11)(CX*2), K3, Z3
+	VBROADCASTF32X4 (R12)(CX*2), K4, Z3
+	VMOVUPS         (DX)(R9*1), X4
+	VBROADCASTF32X4 (R10)(R9*1), K2, Z4
+	VBROADCASTF32X4 (R11)(R9*1), K3, Z4
+	VBROADCASTF32X4 (R12)(R9*1), K4, Z4
+	VUNPCKLPS       Z2, Z1, Z5
+	VUNPCKHPS       Z2, Z1, Z2
+	VUNPCKLPS       Z4, Z3, Z1
+	VUNPCKHPS       Z4, Z3, Z3
+	VUNPCKLPD       Z1, Z5, Z4
+	VUNPCKHPD       Z1, Z5, Z1
+	VUNPCKLPD       Z3, Z2, Z5
+	VUNPCKHPD       Z3, Z2, Z2
+	TESTQ           $0x00000001, R8
+	JZ              row0fresh
+	VADDPS          (AX), Z4, K1, Z4
+
+row0fresh:
+	TESTQ  BX, BX
+	JZ     row0unbiased
+	VADDPS (BX), Z4, Z4
+
+row0unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row0linear
+	VMAXPS Z4, Z0, Z4
+
+row0linear:
+	VMOVUPS Z4, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row1fresh
+	VADDPS  (AX), Z1, K1, Z1
+
+row1fresh:
+	TESTQ  BX, BX
+	JZ     row1unbiased
+	VADDPS (BX), Z1, Z1
+
+row1unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row1linear
+	VMAXPS Z1, Z0, Z1
+
+row1linear:
+	VMOVUPS Z1, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row2fresh
+	VADDPS  (AX), Z5, K1, Z5
+
+row2fresh:
+	TESTQ  BX, BX
+	JZ     row2unbiased
+	VADDPS (BX), Z5, Z5
+
+row2unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row2linear
+	VMAXPS Z5, Z0, Z5
+
+row2linear:
+	VMOVUPS Z5, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row3fresh
+	VADDPS  (AX), Z2, K1, Z2
+
+row3fresh:
+	TESTQ  BX, BX
+	JZ     row3unbiased
+	VADDPS (BX), Z2, Z2
+
+row3unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row3linear
+	VMAXPS Z2, Z0, Z2
+
+row3linear:
+	VMOVUPS         Z2, K1, (AX)
+	DECQ            DI
+	JZ              end
+	ADDQ            SI, AX
+	VMOVUPS         16(DX), X6
+	VBROADCASTF32X4 16(R10), K2, Z6
+	VBROADCASTF32X4 16(R11), K3, Z6
+	VBROADCASTF32X4 16(R12), K4, Z6
+	VMOVUPS         16(DX)(CX*1), X7
+	VBROADCASTF32X4 16(R10)(CX*1), K2, Z7
+	VBROADCASTF32X4 16(R11)(CX*1), K3, Z7
+	VBROADCASTF32X4 16(R12)(CX*1), K4, Z7
+	VMOVUPS         16(DX)(CX*2), X8
+	VBROADCASTF32X4 16(R10)(CX*2), K2, Z8
+	VBROADCASTF32X4 16(R11)(CX*2), K3, Z8
+	VBROADCASTF32X4 16(R12)(CX*2), K4, Z8
+	VMOVUPS         16(DX)(R9*1), X9
+	VBROADCASTF32X4 16(R10)(R9*1), K2, Z9
+	VBROADCASTF32X4 16(R11)(R9*1), K3, Z9
+	VBROADCASTF32X4 16(R12)(R9*1), K4, Z9
+	VUNPCKLPS       Z7, Z6, Z1
+	VUNPCKHPS       Z7, Z6, Z3
+	VUNPCKLPS       Z9, Z8, Z2
+	VUNPCKHPS       Z9, Z8, Z4
+	VUNPCKLPD       Z2, Z1, Z5
+	VUNPCKHPD       Z2, Z1, Z1
+	VUNPCKLPD       Z4, Z3, Z2
+	VUNPCKHPD       Z4, Z3, Z3
+	TESTQ           $0x00000001, R8
+	JZ              row4fresh
+	VADDPS          (AX), Z5, K1, Z5
+
+row4fresh:
+	TESTQ  BX, BX
+	JZ     row4unbiased
+	VADDPS (BX), Z5, Z5
+
+row4unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row4linear
+	VMAXPS Z5, Z0, Z5
+
+row4linear:
+	VMOVUPS Z5, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row5fresh
+	VADDPS  (AX), Z1, K1, Z1
+
+row5fresh:
+	TESTQ  BX, BX
+	JZ     row5unbiased
+	VADDPS (BX), Z1, Z1
+
+row5unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row5linear
+	VMAXPS Z1, Z0, Z1
+
+row5linear:
+	VMOVUPS Z1, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row6fresh
+	VADDPS  (AX), Z2, K1, Z2
+
+row6fresh:
+	TESTQ  BX, BX
+	JZ     row6unbiased
+	VADDPS (BX), Z2, Z2
+
+row6unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row6linear
+	VMAXPS Z2, Z0, Z2
+
+row6linear:
+	VMOVUPS Z2, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row7fresh
+	VADDPS  (AX), Z3, K1, Z3
+
+row7fresh:
+	TESTQ  BX, BX
+	JZ     row7unbiased
+	VADDPS (BX), Z3, Z3
+
+row7unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row7linear
+	VMAXPS Z3, Z0, Z3
+
+row7linear:
+	VMOVUPS         Z3, K1, (AX)
+	DECQ            DI
+	JZ              end
+	ADDQ            SI, AX
+	VMOVUPS         32(DX), X10
+	VBROADCASTF32X4 32(R10), K2, Z10
+	VBROADCASTF32X4 32(R11), K3, Z10
+	VBROADCASTF32X4 32(R12), K4, Z10
+	VMOVUPS         32(DX)(CX*1), X11
+	VBROADCASTF32X4 32(R10)(CX*1), K2, Z11
+	VBROADCASTF32X4 32(R11)(CX*1), K3, Z11
+	VBROADCASTF32X4 32(R12)(CX*1), K4, Z11
+	VMOVUPS         32(DX)(CX*2), X12
+	VBROADCASTF32X4 32(R10)(CX*2), K2, Z12
+	VBROADCASTF32X4 32(R11)(CX*2), K3, Z12
+	VBROADCASTF32X4 32(R12)(CX*2), K4, Z12
+	VMOVUPS         32(DX)(R9*1), X13
+	VBROADCASTF32X4 32(R10)(R9*1), K2, Z13
+	VBROADCASTF32X4 32(R11)(R9*1), K3, Z13
+	VBROADCASTF32X4 32(R12)(R9*1), K4, Z13
+	VUNPCKLPS       Z11, Z10, Z1
+	VUNPCKHPS       Z11, Z10, Z3
+	VUNPCKLPS       Z13, Z12, Z2
+	VUNPCKHPS       Z13, Z12, Z4
+	VUNPCKLPD       Z2, Z1, Z5
+	VUNPCKHPD       Z2, Z1, Z1
+	VUNPCKLPD       Z4, Z3, Z2
+	VUNPCKHPD       Z4, Z3, Z3
+	TESTQ           $0x00000001, R8
+	JZ              row8fresh
+	VADDPS          (AX), Z5, K1, Z5
+
+row8fresh:
+	TESTQ  BX, BX
+	JZ     row8unbiased
+	VADDPS (BX), Z5, Z5
+
+row8unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row8linear
+	VMAXPS Z5, Z0, Z5
+
+row8linear:
+	VMOVUPS Z5, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row9fresh
+	VADDPS  (AX), Z1, K1, Z1
+
+row9fresh:
+	TESTQ  BX, BX
+	JZ     row9unbiased
+	VADDPS (BX), Z1, Z1
+
+row9unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row9linear
+	VMAXPS Z1, Z0, Z1
+
+row9linear:
+	VMOVUPS Z1, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row10fresh
+	VADDPS  (AX), Z2, K1, Z2
+
+row10fresh:
+	TESTQ  BX, BX
+	JZ     row10unbiased
+	VADDPS (BX), Z2, Z2
+
+row10unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row10linear
+	VMAXPS Z2, Z0, Z2
+
+row10linear:
+	VMOVUPS Z2, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row11fresh
+	VADDPS  (AX), Z3, K1, Z3
+
+row11fresh:
+	TESTQ  BX, BX
+	JZ     row11unbiased
+	VADDPS (BX), Z3, Z3
+
+row11unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row11linear
+	VMAXPS Z3, Z0, Z3
+
+row11linear:
+	VMOVUPS         Z3, K1, (AX)
+	DECQ            DI
+	JZ              end
+	ADDQ            SI, AX
+	VMOVUPS         48(DX), X14
+	VBROADCASTF32X4 48(R10), K2, Z14
+	VBROADCASTF32X4 48(R11), K3, Z14
+	VBROADCASTF32X4 48(R12), K4, Z14
+	VMOVUPS         48(DX)(CX*1), X15
+	VBROADCASTF32X4 48(R10)(CX*1), K2, Z15
+	VBROADCASTF32X4 48(R11)(CX*1), K3, Z15
+	VBROADCASTF32X4 48(R12)(CX*1), K4, Z15
+	VMOVUPS         48(DX)(CX*2), X16
+	VBROADCASTF32X4 48(R10)(CX*2), K2, Z16
+	VBROADCASTF32X4 48(R11)(CX*2), K3, Z16
+	VBROADCASTF32X4 48(R12)(CX*2), K4, Z16
+	VMOVUPS         48(DX)(R9*1), X17
+	VBROADCASTF32X4 48(R10)(R9*1), K2, Z17
+	VBROADCASTF32X4 48(R11)(R9*1), K3, Z17
+	VBROADCASTF32X4 48(R12)(R9*1), K4, Z17
+	VUNPCKLPS       Z15, Z14, Z1
+	VUNPCKHPS       Z15, Z14, Z3
+	VUNPCKLPS       Z17, Z16, Z2
+	VUNPCKHPS       Z17, Z16, Z4
+	VUNPCKLPD       Z2, Z1, Z5
+	VUNPCKHPD       Z2, Z1, Z1
+	VUNPCKLPD       Z4, Z3, Z2
+	VUNPCKHPD       Z4, Z3, Z3
+	TESTQ           $0x00000001, R8
+	JZ              row12fresh
+	VADDPS          (AX), Z5, K1, Z5
+
+row12fresh:
+	TESTQ  BX, BX
+	JZ     row12unbiased
+	VADDPS (BX), Z5, Z5
+
+row12unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row12linear
+	VMAXPS Z5, Z0, Z5
+
+row12linear:
+	VMOVUPS Z5, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row13fresh
+	VADDPS  (AX), Z1, K1, Z1
+
+row13fresh:
+	TESTQ  BX, BX
+	JZ     row13unbiased
+	VADDPS (BX), Z1, Z1
+
+row13unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row13linear
+	VMAXPS Z1, Z0, Z1
+
+row13linear:
+	VMOVUPS Z1, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row14fresh
+	VADDPS  (AX), Z2, K1, Z2
+
+row14fresh:
+	TESTQ  BX, BX
+	JZ     row14unbiased
+	VADDPS (BX), Z2, Z2
+
+row14unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row14linear
+	VMAXPS Z2, Z0, Z2
+
+row14linear:
+	VMOVUPS Z2, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+	TESTQ   $0x00000001, R8
+	JZ      row15fresh
+	VADDPS  (AX), Z3, K1, Z3
+
+row15fresh:
+	TESTQ  BX, BX
+	JZ     row15unbiased
+	VADDPS (BX), Z3, Z3
+
+row15unbiased:
+	TESTQ  $0x00000002, R8
+	JZ     row15linear
+	VMAXPS Z3, Z0, Z3
+
+row15linear:
+	VMOVUPS Z3, K1, (AX)
+	DECQ    DI
+	JZ      end
+	ADDQ    SI, AX
+
+end:
+	VZEROUPPER
+	RET
+
+// func linesAVX512(dst *float32, src *float32, stride int, next int, rows int, count int)
+// Requires: AVX, AVX512F
+TEXT ·linesAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ next+24(FP), BX
+	MOVQ rows+32(FP), SI
+	MOVQ count+40(FP), DI
+	LEAQ (DX)(DX*2), R11
+
+rows8:
+	CMPQ SI, $0x00000008
+	JLT  done8
+	MOVQ CX, R8
+	MOVQ AX, R9
+	MOVQ DI, R10
+
+lines8:
+	LEAQ    (R8)(DX*4), R12
+	VMOVUPS (R8), Z0
+	VMOVUPS (R8)(DX*1), Z1
+	VMOVUPS (R8)(DX*2), Z2
+	VMOVUPS (R8)(R11*1), Z3
+	VMOVUPS (R12), Z4
+	VMOVUPS (R12)(DX*1), Z5
+	VMOVUPS (R12)(DX*2), Z6
+	VMOVUPS (R12)(R11*1), Z7
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	VMOVUPS Z2, 128(R9)
+	VMOVUPS Z3, 192(R9)
+	VMOVUPS Z4, 256(R9)
+	VMOVUPS Z5, 320(R9)
+	VMOVUPS Z6, 384(R9)
+	VMOVUPS Z7, 448(R9)
+	ADDQ    $0x00000040, R8
+	ADDQ    BX, R9
+	DECQ    R10
+	JNZ     lines8
+	ADDQ    $0x00000200, AX
+	LEAQ    (CX)(DX*8), CX
+	SUBQ    $0x00000008, SI
+	JMP     rows8
+
+done8:
+rows1:
+	CMPQ SI, $0x00000001
+	JLT  done1
+	MOVQ CX, R8
+	MOVQ AX, R9
+	MOVQ DI, R10
+
+lines1:
+	VMOVUPS (R8), Z0
+	VMOVUPS Z0, (R9)
+	ADDQ    $0x00000040, R8
+	ADDQ    BX, R9
+	DECQ    R10
+	JNZ     lines1
+	ADDQ    $0x00000040, AX
+	ADDQ    DX, CX
+	SUBQ    $0x00000001, SI
+	JMP     rows1
+
+done1:
+	VZEROUPPER
+	RET

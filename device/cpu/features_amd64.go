@@ -47,6 +47,7 @@ func avx512Kernels() *kernelSet {
 	set.name = "avx512"
 	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
 	set.winogradKernels = winogradsAVX512()
+	set.transpose, set.lines, set.turn = transposeWide, linesWide, turnWide
 	return set
 }
 
@@ -59,6 +60,8 @@ func avx2Kernels() *kernelSet {
 
 		untranspose:     untransposeFast,
 		winogradKernels: winogradsAVX2(),
+
+		lines: portableLines,
 
 		add: func(dst, a, b []float32) { binaryFast(addAVX2, portableAdd, dst, a, b) },
 		mul: func(dst, a, b []float32) { binaryFast(mulAVX2, portableMul, dst, a, b) },

@@ -20,6 +20,14 @@ type kernelSet struct {
 	untranspose func(dst, src []float32, stride, n int, accumulate bool)
 	winogradKernels
 
+	// lines copies count lines of 16 floats from each row of src: line j of row i
+	// goes to dst[j*next+i*16].
+	lines func(dst, src []float32, stride, next, rows, count int)
+	// turn sets row i of c to element i of the lines at src, of 16 floats each:
+	// count rows of width floats. bias holds 16 floats or is nil; flags are a
+	// tile's. A set that is no faster for it has none.
+	turn func(c, src, bias []float32, stride, count, width, flags int)
+
 	add, mul, max, min  func(dst, a, b []float32)
 	f16, bf16           halfKernels
 	scale               func(dst, a []float32, s float32)
@@ -71,6 +79,7 @@ func portableKernels() *kernelSet {
 		functions: portableFunctions(),
 		tile:      func(t *tile) { t.each(1, tileRows, portableTile) },
 		transpose: portableTranspose,
+		lines:     portableLines,
 
 		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,
 		f16:                 portableHalves(device.F16ToF32, device.F32ToF16),

@@ -1,32 +1,69 @@
 package cpu
 
-// packTask brings a matrix into panels of 16 columns: [columns/16][rows][16],
-// zero beyond the last column. Part p is panel p.
+// packTask brings a side of a product into panels of 16 vectors:
+// [count/16][depth][16], zero beyond the last vector. A part is a panel when
+// vectors are stored one after another, else a run of lines of all panels.
 type packTask struct {
-	set       *kernelSet
-	dst, src  []float32
-	rows      int // of the packed matrix: the steps of the product
-	columns   int
-	stride    int  // elements from one stored row to the next
-	transpose bool // src is stored [columns][rows]
+	set   *kernelSet
+	dst   []float32
+	src   side
+	depth int
 }
 
-func (t *packTask) do(_ *scratch, panel int) {
-	if t.rows == 0 {
-		return // an empty src has no rows to start at
+// packLines is how many lines one part packs.
+const packLines = 32
+
+func (t *packTask) parts() int {
+	if t.src.along {
+		return panels(t.src.count)
 	}
-	dst := t.dst[panel*t.rows*tileColumns:][:t.rows*tileColumns]
-	first := panel * tileColumns
-	width := min(tileColumns, t.columns-first)
-	if t.transpose {
-		packTransposed(t.set, dst, t.src[first*t.stride:], t.stride, t.rows, width)
+	return (t.depth + packLines - 1) / packLines
+}
+
+func (t *packTask) do(_ *scratch, index int) {
+	if t.src.along {
+		u := *t
+		u.dst = t.dst[index*t.depth*tileColumns:]
+		u.pack(index, index+1, 0, t.depth)
 		return
 	}
-	for k := range t.rows {
-		line := dst[k*tileColumns:][:tileColumns]
-		clear(line[copy(line, t.src[k*t.stride+first:][:width]):])
+	t.pack(0, panels(t.src.count), index*packLines, min(t.depth, (index+1)*packLines))
+}
+
+// pack packs lines [from, to) of panels [lo, hi); dst starts with panel lo.
+func (t *packTask) pack(lo, hi, from, to int) {
+	if from == to {
+		return // an empty src has no vectors to start at
+	}
+	whole := min(hi, t.src.count/tileColumns)
+	width := t.src.count % tileColumns // of the last panel, when it is not whole
+	if t.src.along {
+		for p := lo; p < hi; p++ {
+			n := tileColumns
+			if p >= whole {
+				n = width
+			}
+			packTransposed(t.set, t.dst[((p-lo)*t.depth+from)*tileColumns:], t.src.data[p*tileColumns*t.src.stride+from:], t.src.stride, to-from, n)
+		}
+		return
+	}
+	for ; from < to; from += packLines {
+		n := min(packLines, to-from)
+		for p := lo; p < whole; p += packWidth {
+			t.set.lines(t.dst[((p-lo)*t.depth+from)*tileColumns:], t.src.data[from*t.src.stride+p*tileColumns:],
+				t.src.stride, t.depth*tileColumns, n, min(packWidth, whole-p))
+		}
+		if whole < hi {
+			for k := from; k < from+n; k++ {
+				line := t.dst[((whole-lo)*t.depth+k)*tileColumns:][:tileColumns]
+				clear(line[copy(line, t.src.data[k*t.src.stride+whole*tileColumns:][:width]):])
+			}
+		}
 	}
 }
+
+// packWidth bounds one call of lines, as maxTileWork does a tile.
+const packWidth = 64
 
 // packTransposed sets dst[k][i] = src[i][k] for i below width and 0 above.
 func packTransposed(set *kernelSet, dst, src []float32, stride, n, width int) {
@@ -34,10 +71,21 @@ func packTransposed(set *kernelSet, dst, src []float32, stride, n, width int) {
 		set.transpose(dst, src, stride, n)
 		return
 	}
-	clear(dst[:n*tileColumns])
+	// A square is staged, with zeros for what is missing, where the next one will
+	// be written.
+	k := 0
+	for ; k+2*tileColumns <= n; k += tileColumns {
+		stage := dst[(k+tileColumns)*tileColumns:][:tileColumns*tileColumns]
+		for i := range width {
+			*(*[tileColumns]float32)(stage[i*tileColumns:]) = *(*[tileColumns]float32)(src[i*stride+k:])
+		}
+		clear(stage[width*tileColumns:])
+		set.transpose(dst[k*tileColumns:], stage, tileColumns, tileColumns)
+	}
+	clear(dst[k*tileColumns : n*tileColumns])
 	for i := range width {
-		for k, v := range src[i*stride : i*stride+n] {
-			dst[k*tileColumns+i] = v
+		for j, v := range src[i*stride+k : i*stride+n] {
+			dst[(k+j)*tileColumns+i] = v
 		}
 	}
 }

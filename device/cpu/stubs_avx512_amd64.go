@@ -11,3 +11,18 @@ func tileAVX512(t *uint64)
 //
 //go:noescape
 func tileWideAVX512(t *uint64)
+
+// transposeAVX512 sets dst[k*16+i] = src[i*stride+k] for 16 rows and n columns, a multiple of 16. stride is in bytes.
+//
+//go:noescape
+func transposeAVX512(dst *float32, src *float32, stride int, n int)
+
+// turnAVX512 transposes 16 lines of 16 floats at src and writes the first rows of them, width floats each, to c. stride is in bytes; bias may be nil.
+//
+//go:noescape
+func turnAVX512(c *float32, src *float32, bias *float32, stride int, rows int, width int, flags int)
+
+// linesAVX512 copies lines of 16 floats: line j of row i to dst + j*next + 64*i bytes, for rows rows, stride bytes apart, of count lines.
+//
+//go:noescape
+func linesAVX512(dst *float32, src *float32, stride int, next int, rows int, count int)

@@ -19,6 +19,14 @@ func portableTranspose(dst, src []float32, stride, n int) {
 	}
 }
 
+func portableLines(dst, src []float32, stride, next, rows, count int) {
+	for i := range rows {
+		for j := range count {
+			*(*[device.Block]float32)(dst[j*next+i*device.Block:]) = *(*[device.Block]float32)(src[i*stride+j*device.Block:])
+		}
+	}
+}
+
 func portableAdd(dst, a, b []float32) {
 	for i, v := range a {
 		dst[i] = v + b[i]

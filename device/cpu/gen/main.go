@@ -62,6 +62,9 @@ func avx2() {
 
 func avx512() {
 	tilesAVX512()
+	transpose512()
+	turn()
+	lines()
 }
 
 // function starts a function that neither grows the stack nor lets its

@@ -1,0 +1,220 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+const (
+	// productRows is how many rows of the left side stay in the second-level
+	// cache while the panels of the right one pass by.
+	productRows = 96
+	// turnedRows is the same when C is turned afterwards: whole squares.
+	turnedRows = 48
+	// productDepth is the most steps of one pass.
+	productDepth = 512
+	// panelFloats is the most that the panels of one part hold: half a megabyte,
+	// which stays in the second-level cache from one block of rows to the next.
+	panelFloats = 1 << 17
+)
+
+// productTask computes C block by block: part i is a block of rows and a run of
+// panels.
+type productTask struct {
+	set         *kernelSet
+	d           device.MatMul
+	left, right side
+	c           []float32
+	ldc         int
+	bias        []float32 // whole panels of C's columns, or nil
+	turned      bool      // left and right are exchanged
+	packed      []float32 // the right side in panels, unless private
+	private     bool      // each part packs its panels
+	rowsOf      int       // rows of a block
+	blocks      int
+	panels      int
+	groups      int
+	rows        []row
+	steps       []int64
+	depth       int // steps of one pass
+
+	lastMask     columnMask
+	lastIsNarrow bool
+}
+
+// tables fills in the rows of one block and the steps of one pass.
+func (t *productTask) tables(w *workspace) {
+	t.depth = t.d.K
+	if passes := (t.d.K + productDepth - 1) / productDepth; passes > 1 {
+		// Even passes of whole blocks: 784 is 400 and 384.
+		t.depth = ((t.d.K+passes-1)/passes + tileColumns - 1) / tileColumns * tileColumns
+	}
+	w.rows = grow(w.rows, min(t.rowsOf, t.left.count))
+	w.steps = grow(w.steps, t.depth)
+	t.rows, t.steps = w.rows, w.steps
+	ldc := t.ldc
+	if t.turned {
+		ldc = tileColumns
+	}
+	for i := range t.rows {
+		t.rows[i] = row{int64(i * t.left.stride * 4), int64(i * ldc * 4)}
+		if !t.left.along {
+			t.rows[i].a = int64((i/tileColumns*t.d.K*tileColumns + i%tileColumns) * 4)
+		}
+	}
+	blocks, singles := t.split(t.depth)
+	alongSteps(t.steps[:blocks+singles], blocks)
+	if !t.left.along {
+		for s := range t.steps {
+			t.steps[s] = int64(s * tileColumns * 4)
+		}
+	}
+	t.lastIsNarrow = t.lastMask.last(t.right.count) && !t.turned
+}
+
+// alongSteps fills in steps along a row: blocks of 16 floats, then one each.
+func alongSteps(steps []int64, blocks int) {
+	for i := range steps {
+		steps[i] = int64(i * tileColumns * 4)
+		if i > blocks {
+			steps[i] = int64((blocks*tileColumns + i - blocks) * 4)
+		}
+	}
+}
+
+// split cuts a depth into steps of 16 and of 1.
+func (t *productTask) split(depth int) (blocks, singles int) {
+	if !t.left.along {
+		return 0, depth
+	}
+	return depth / tileColumns, depth % tileColumns
+}
+
+func (t *productTask) do(s *scratch, index int) {
+	// Parts that follow one another share their panels.
+	group, first := index/t.blocks, index%t.blocks*t.rowsOf
+	rows := t.rows[:min(t.rowsOf, t.left.count-first)]
+	p := part{rows: rows, first: first, lo: group * t.panels / t.groups, hi: (group + 1) * t.panels / t.groups}
+	p.right = t.panelsOf(s, &p)
+	at, step := first*t.left.stride, 1
+	if !t.left.along {
+		at, step = first*t.d.K, tileColumns
+	}
+	if t.turned {
+		p.lines = s.plane.floats((p.hi - p.lo) * t.rowsOf * tileColumns)
+	}
+	for k := 0; ; k += t.depth {
+		depth := min(t.depth, t.d.K-k)
+		p.last = k+depth == t.d.K
+		s.tile = tile{a: address(t.left.data, at+k*step)}
+		s.tile.blocks, s.tile.singles = t.split(depth)
+		if k > 0 || t.d.Accumulate && !t.turned {
+			s.tile.flags = flagAccumulate
+		}
+		t.pass(s, &p, k)
+		if p.last {
+			break
+		}
+	}
+	s.tile = tile{}
+	t.finish(&p)
+}
+
+// part is one part of a product being computed.
+type part struct {
+	rows   []row
+	first  int       // row of the left side
+	lo, hi int       // panels
+	right  []float32 // panel lo and on
+	lines  []float32 // the transpose of C: [panel][rowsOf][16]
+	last   bool      // pass
+}
+
+// panelsOf returns the panels of p's right side.
+func (t *productTask) panelsOf(s *scratch, p *part) []float32 {
+	if !t.private {
+		return t.packed[p.lo*t.d.K*tileColumns:]
+	}
+	dst := s.image.floats((p.hi - p.lo) * t.d.K * tileColumns)
+	own := packTask{set: t.set, dst: dst, src: t.right, depth: t.d.K}
+	own.pack(p.lo, p.hi, 0, t.d.K)
+	return dst
+}
+
+// pass adds the products of the steps from k to the panels of p.
+func (t *productTask) pass(s *scratch, p *part, k int) {
+	u := &s.tile
+	steps := t.steps
+	if u.singles > 0 && t.left.along && k > 0 {
+		// A short pass after longer ones has its singles where theirs had blocks.
+		s.steps = grow(s.steps, u.blocks+u.singles)
+		steps = s.steps
+		alongSteps(steps, u.blocks)
+	}
+	u.steps = unsafe.Pointer(unsafe.SliceData(steps))
+	u.strideB, u.strideC = t.d.K*tileColumns*4, tileColumns*4
+	if t.turned {
+		u.strideC = t.rowsOf * tileColumns * 4
+	} else if p.last && t.d.Activation == device.ReLU {
+		u.flags |= flagReLU
+	}
+	for i := p.lo; i < p.hi; i += tilePanels {
+		u.panels = min(tilePanels, p.hi-i)
+		u.b = address(p.right, ((i-p.lo)*t.d.K+k)*tileColumns)
+		if t.turned {
+			u.c = address(p.lines, (i-p.lo)*t.rowsOf*tileColumns)
+		} else {
+			u.c = address(t.c, p.first*t.ldc+i*tileColumns)
+			if p.last && t.bias != nil {
+				u.bias = address(t.bias, i*tileColumns)
+			}
+		}
+		if t.lastIsNarrow && i+u.panels == t.panels {
+			u.flags |= flagMask
+			u.mask = unsafe.Pointer(&t.lastMask)
+		}
+		runTile(t.set.tile, u, p.rows)
+	}
+}
+
+// finish turns the lines of p and applies what the tile does not know, while
+// the block is in the cache.
+func (t *productTask) finish(p *part) {
+	rows, columns := p.first, p.lo*tileColumns
+	rowsEnd, columnsEnd := p.first+len(p.rows), min(p.hi*tileColumns, t.right.count)
+	if t.turned {
+		t.turn(p)
+		rows, rowsEnd, columns, columnsEnd = columns, columnsEnd, rows, rowsEnd
+	}
+	if t.d.Activation == device.Identity || t.d.Activation == device.ReLU {
+		return
+	}
+	for i := rows; i < rowsEnd; i++ {
+		line := t.c[i*t.ldc+columns : i*t.ldc+columnsEnd]
+		activate(t.set, t.d.Activation, line, line)
+	}
+}
+
+// turn writes p's lines to C, a square at a time.
+func (t *productTask) turn(p *part) {
+	flags := 0
+	if t.d.Accumulate {
+		flags = flagAccumulate
+	}
+	if t.d.Activation == device.ReLU {
+		flags |= flagReLU
+	}
+	for i := p.lo; i < p.hi; i++ {
+		count := min(tileColumns, t.right.count-i*tileColumns)
+		for j := 0; j < len(p.rows); j += tileColumns {
+			width := min(tileColumns, len(p.rows)-j)
+			var bias []float32
+			if t.bias != nil {
+				bias = t.bias[p.first+j:][:tileColumns]
+			}
+			c := t.c[i*tileColumns*t.ldc+p.first+j:]
+			t.set.turn(c, p.lines[((i-p.lo)*t.rowsOf+j)*tileColumns:], bias, t.ldc, count, width, flags)
+		}
+	}
+}
