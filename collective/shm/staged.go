@@ -11,19 +11,25 @@ import (
 // through windows of shared memory, a window at a time, so that they stay in the
 // cache. Each rank has four windows.
 
+// turn is how many bytes of the vector are reduced at a time where every rank
+// has a processor: small enough that all that is under way stays in the second
+// cache.
+const turn = 128 << 10
+
 // reduceStaged is all-reduce and reduce: of each window every rank reduces its
-// slice. Windows 0 and 1 of a rank are for what it gives, 2 and 3 for results;
-// a rank gives of the next window before it waits for the results of this one.
+// slice. A rank's window is for what it gives to the others' slices, and each
+// owner of a slice puts the result where it found what was given: a line of
+// memory that passes between two processors' caches takes longer than
+// everything else, and so it passes once in each direction.
 //
-// A rank publishes in this order: given 0, given 1, reduced 0, given 2,
-// reduced 1, ... A window is used again when all have reduced it (given), and
-// taken it, which they have when they give the next but one (results).
+// A rank gives two windows ahead and takes results one window late, so that it
+// seldom waits. It publishes in this order: given 0, given 1, reduced 0,
+// given 2, reduced 1, ... Its windows are its own again when all have reduced
+// them, so nothing lingers at the end.
 //
 // With begun all ranks have given window 0 with their head.
 func (d *domain) reduceStaged(c *collective.DirectCall, in, out []byte, begun bool) error {
-	stage := d.transport.layout.stage
-	count := (len(in) + stage - 1) / stage
-	takes := c.Kind == plan.AllReduce || d.rank == c.Root
+	count := (len(in) + d.turn() - 1) / d.turn()
 	if !begun {
 		d.give(in, 0)
 		d.publish()
@@ -31,69 +37,98 @@ func (d *domain) reduceStaged(c *collective.DirectCall, in, out []byte, begun bo
 	before := d.published - 1
 	given := func(w int) uint32 { return before + uint32(max(1, 2*w)) }
 	reduced := func(w int) uint32 { return before + uint32(min(2*w+3, 2*count)) }
-	for w := range count {
-		if w+1 < count {
-			d.give(in, w+1)
+	if count > 1 {
+		d.give(in, 1)
+		d.publish()
+	}
+	for w := range count + 1 {
+		if w < count {
+			if err := d.awaitAll(c, given(w)); err != nil {
+				return err
+			}
+			d.reduceWindow(c, in, out, w)
 			d.publish()
 		}
-		if err := d.awaitAll(c, given(w)); err != nil {
-			return err
+		if w > 0 {
+			if err := d.awaitAll(c, reduced(w-1)); err != nil {
+				return err
+			}
+			d.takeResults(c, out, w-1)
 		}
-		d.reduceWindow(c, in, out, w, takes)
-		if err := d.awaitAll(c, reduced(w)); err != nil {
-			return err
-		}
-		if takes {
-			d.takeResults(out, w)
+		if w+2 < count {
+			d.give(in, w+2)
+			d.publish()
 		}
 	}
 	return nil
 }
 
+// turn is how many bytes of the vector a window is for.
+func (d *domain) turn() int {
+	if d.transport.layout.ranks > 2 {
+		return d.transport.layout.stage
+	}
+	return min(turn, d.transport.layout.stage)
+}
+
+// takes reports whether a rank gets the result.
+func takes(c *collective.DirectCall, rank int) bool {
+	return c.Kind == plan.AllReduce || rank == c.Root
+}
+
 // slice is where a rank's slice of a window lies in a vector of n bytes.
 func (d *domain) slice(n, w, rank int) (base, lo, hi int) {
-	stage := d.transport.layout.stage
-	base = w * stage
-	lo, hi = ownSlice(min(stage, n-base), rank, len(d.ranks))
+	base = w * d.turn()
+	lo, hi = ownSlice(min(d.turn(), n-base), rank, len(d.ranks))
 	return base, lo, hi
 }
 
 // give copies what the others reduce.
 func (d *domain) give(in []byte, w int) {
-	window := d.window(d.rank, w&1)
+	window := d.window(d.rank, w&3)
 	for r := range d.ranks {
 		if base, lo, hi := d.slice(len(in), w, r); r != d.rank && lo < hi {
-			n := copyAhead(window[lo:hi], in[base+lo:base+hi])
-			copy(window[lo+n:hi], in[base+lo+n:base+hi])
+			fetch(window[lo:hi], in[base+lo:base+hi])
 		}
 	}
 }
 
-func (d *domain) reduceWindow(c *collective.DirectCall, in, out []byte, w int, takes bool) {
+func (d *domain) reduceWindow(c *collective.DirectCall, in, out []byte, w int) {
 	a := &d.arithmetic
 	base, lo, hi := d.slice(len(in), w, d.rank)
-	a.srcs, a.dsts = a.srcs[:0], append(a.dsts[:0], d.window(d.rank, 2+w&1)[lo:hi])
+	a.srcs, a.dsts = a.srcs[:0], a.dsts[:0]
 	for r := range d.ranks {
+		src, dst := d.window(r, w&3)[lo:hi], d.window(r, w&3)[lo:hi]
 		if r == d.rank {
-			a.srcs = append(a.srcs, in[base+lo:base+hi])
-		} else {
-			a.srcs = append(a.srcs, d.window(r, w&1)[lo:hi])
+			src = in[base+lo : base+hi]
+			if takes(c, r) {
+				dst = out[base+lo : base+hi]
+			}
 		}
-	}
-	if takes {
-		a.dsts = append(a.dsts, out[base+lo:base+hi])
+		a.srcs = append(a.srcs, src)
+		if takes(c, r) {
+			a.dsts = append(a.dsts, dst)
+		}
 	}
 	a.combine(c)
-	d.publish()
 }
 
-func (d *domain) takeResults(out []byte, w int) {
-	for i := 1; i < len(d.ranks); i++ {
-		r := (d.rank + i) % len(d.ranks)
-		if base, lo, hi := d.slice(len(out), w, r); lo < hi {
-			transfer(out[base+lo:base+hi], d.window(r, 2+w&1)[lo:hi], 0)
+func (d *domain) takeResults(c *collective.DirectCall, out []byte, w int) {
+	if !takes(c, d.rank) {
+		return
+	}
+	window := d.window(d.rank, w&3)
+	for r := range d.ranks {
+		if base, lo, hi := d.slice(len(out), w, r); r != d.rank && lo < hi {
+			fetch(out[base+lo:base+hi], window[lo:hi])
 		}
 	}
+}
+
+// fetch copies src, which another processor has or memory, to dst.
+func fetch(dst, src []byte) {
+	n := copyAhead(dst, src)
+	copy(dst[n:], src[n:])
 }
 
 // moveStaged is broadcast, all-gather and reduce-scatter: in each window every
