@@ -53,7 +53,7 @@ const gridSteps = 4
 func draw(r *rand.Rand) combination {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	c := combination{
-		model: pick("mlp", "cnn", "resnet20"), optimizer: pick("sgd", "momentum", "nesterov", "adam", "adamw"),
+		model: pick("mlp", "cnn", "resnet20", "gpt"), optimizer: pick("sgd", "momentum", "nesterov", "adam", "adamw"),
 		batch: []int{24, 37, 64}[r.IntN(3)], clip: []float64{0, 0.5}[r.IntN(2)], augment: pick("none", "flip", "crop-flip"),
 		ranks: 1 + r.IntN(4), transport: pick(transportNames()...), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
 		dropout: []float64{0, 0.25}[r.IntN(2)], recompute: pick("none", "blocks"),
@@ -71,11 +71,17 @@ func (c combination) computes() combination {
 
 func (c combination) config(t *testing.T, dir string) *config.Config {
 	set := []string{
-		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), "model.recompute=" + c.recompute, "data.name=digits", fmt.Sprint("data.batch=", c.batch), "data.augment=" + c.augment,
+		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), "model.recompute=" + c.recompute, fmt.Sprint("data.batch=", c.batch),
 		"optim.name=" + c.optimizer, "optim.lr=0.01", fmt.Sprint("optim.clip_norm=", c.clip),
 		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never",
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),
 		"checkpoint.every=1 steps", fmt.Sprint("checkpoint.async=", c.async), "checkpoint.dir=" + dir,
+	}
+	if c.model == "gpt" {
+		set = append(set, "model.layers=2", "model.heads=2", "model.width=12", "model.context=7",
+			"data.name=synthetic-text", "data.vocabulary=19", "data.train_samples=100", "data.test_samples=30")
+	} else {
+		set = append(set, "data.name=digits", "data.augment="+c.augment)
 	}
 	cfg, err := config.Load("", config.Sources{Set: set})
 	require.NoError(t, err)

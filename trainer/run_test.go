@@ -44,7 +44,7 @@ func ranks(t *testing.T, n int, job trainer.Job) (*metrics.Summary, error) {
 			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world", Events: j.Events})
 			j.Comm = comm
 			if tr.Rank() != 0 {
-				j.On = nil
+				j.On, j.Model = nil, nil
 			}
 			s, err := trainer.Run(ctx, j)
 			if tr.Rank() == 0 {
