@@ -3,6 +3,7 @@ module github.com/gradfusion/gradfusion
 go 1.26.0
 
 require (
+	github.com/ebitengine/purego v0.11.1
 	github.com/goccy/go-yaml v1.19.2
 	github.com/stretchr/testify v1.12.1
 	github.com/vbauerster/mpb/v8 v8.16.2
