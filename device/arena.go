@@ -23,7 +23,8 @@ type Arena struct {
 	regions []Buf
 	gaps    []gap         // free memory, by region and place
 	small   map[int][]Buf // free buffers of at most smallBuffer bytes, by size
-	slab    Buf           // what small buffers are cut from
+	slabs   []Buf         // what small buffers are cut from, each larger than the ones before
+	slab    Buf           // what is left of the last of them
 	held    int
 	peak    int
 	reached []int // by region: the end of what was ever handed out
@@ -33,11 +34,11 @@ type Arena struct {
 type gap struct{ region, at, size int }
 
 const (
-	// smallBuffer is the size up to which buffers come from slabs and keep
-	// their size for good: statistics of channels, scores, labels. Between
-	// activations they would leave gaps that nothing fits.
+	// smallBuffer is the size up to which buffers come from regions of their
+	// own and keep their size for good: statistics of channels, scores, labels.
+	// Between activations they would leave gaps that nothing fits.
 	smallBuffer = 32 << 10
-	slabSize    = 256 << 10
+	firstSlab   = 128 << 10
 	// mostAhead bounds what is asked for beyond need when a region is full.
 	mostAhead = 64 << 20
 )
@@ -65,7 +66,7 @@ func (e *MemoryError) Unwrap() error { return e.Err }
 // Get returns a buffer of n elements whose content is undefined, aligned to
 // Align. It panics with a *MemoryError when there is none.
 func (a *Arena) Get(t Type, n int) Buf {
-	if n < 0 || n > (math.MaxInt-slabSize)/t.Size() {
+	if n < 0 || n > (math.MaxInt-mostAhead)/t.Size() {
 		panic(&MemoryError{t, n, fmt.Errorf("cannot allocate %d x %s", n, t)})
 	}
 	if n == 0 {
@@ -108,13 +109,16 @@ func (a *Arena) Footprint() int {
 	for _, end := range a.reached {
 		n += end
 	}
-	return n
+	for _, s := range a.slabs {
+		n += s.Len
+	}
+	return n - a.slab.Len
 }
 
 // Close gives the arena's memory back to the device before that closes. Buffers
 // that are still out must not be used again; the arena may be.
 func (a *Arena) Close() {
-	for _, r := range a.regions {
+	for _, r := range append(a.regions, a.slabs...) {
 		a.dev.Release(r)
 	}
 	*a = Arena{Freed: a.Freed, dev: a.dev, small: map[int][]Buf{}, peak: a.peak}
@@ -132,11 +136,11 @@ func (a *Arena) take(size int) (Buf, error) {
 		return s[len(s)-1], nil
 	}
 	if a.slab.Len < size {
-		slab, err := a.cut(slabSize)
+		slab, err := a.dev.Region(firstSlab << len(a.slabs))
 		if err != nil {
 			return Buf{}, err
 		}
-		a.slab = slab // the rest of the old one is less than a small buffer
+		a.slabs, a.slab = append(a.slabs, slab), slab // the rest of the old one is less than a small buffer
 	}
 	b := a.slab.Slice(0, size)
 	a.slab = a.slab.Slice(size, a.slab.Len)
