@@ -10,7 +10,7 @@ golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
 test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
 
-.PHONY: build test test-arm64 race bench bench-collectives lint golden grid soak clean help
+.PHONY: build test test-arm64 race bench bench-collectives bench-peers lint golden grid soak clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -33,6 +33,9 @@ bench: ## run all benchmarks, one package after the other
 
 bench-collectives: build ## collectives beside gloo and Open MPI; ARGS="--help" lists the choices
 	python3 bench/peers/compare.py $(ARGS)
+
+bench-peers: build ## trainings beside PyTorch, in turn; ARGS="--help" lists the choices
+	python3 bench/peers/compare_training.py $(ARGS)
 
 lint: ## check formatting and vet; staticcheck too where it is installed
 	@test -z "$$(gofmt -l .)" || { echo 'not formatted (gofmt -w):'; gofmt -l .; exit 1; }

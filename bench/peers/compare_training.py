@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Trains the jobs of configs/bench with GradFusion and with PyTorch in turn and
+prints a Markdown table of medians and ratios. See README.md."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JOBS = {"resnet18": 32, "resnet50": 8, "mlp": 64, "gpt": 8, "cnn": 64, "resnet20": 64}  # samples a step and process
+BEGIN, END = "<!-- bench-peers begin -->", "<!-- bench-peers end -->"
+
+
+def run(command, folder, first):
+    """Runs command and returns its lines, and the seconds until one begins with or holds first."""
+    start = time.time()
+    p = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines, seconds = [], None
+    for line in p.stdout:
+        lines.append(line)
+        if seconds is None and first in line:
+            seconds = time.time() - start
+    if p.wait() != 0:
+        sys.exit(f"{' '.join(command)} ended with {p.returncode}:\n{''.join(lines[-20:])}")
+    return lines, seconds
+
+
+class Layout:
+    """So many processes of so many threads."""
+
+    def __init__(self, text):
+        procs, _, threads = text.partition("x")
+        self.procs, self.threads = int(procs), int(threads)
+
+    def __str__(self):
+        def plural(n, noun):
+            return f"{n} {noun}{'es' if noun == 'process' else 's'}" if n > 1 else f"1 {noun}"
+        return f"{plural(self.procs, 'process')} x {plural(self.threads, 'thread')}"
+
+
+class Ours:
+    name = "GradFusion"
+
+    def __init__(self, a):
+        self.train, self.seconds, self.steps = os.path.abspath(a.train), a.seconds, {}
+
+    def command(self, job, layout, summary, steps):
+        set = [f"data.batch={JOBS[job] * layout.procs}", f"compute.threads={layout.threads}"]
+        if steps:
+            set.append(f"train.steps={steps}")
+        return [self.train, "-config", f"bench/{job}.yaml", "-nproc", str(layout.procs), "-summary", summary, *(w for s in set for w in ("-set", s))]
+
+    def run(self, job, layout, first=True):
+        """A run as it is shipped gives the speed, a run of one step the time to it."""
+        with tempfile.TemporaryDirectory() as folder:
+            summary = os.path.join(folder, "summary.json")
+            steps = self.steps.get((job, layout.procs, layout.threads))
+            run(self.command(job, layout, summary, steps), folder, "INFO step")
+            with open(summary) as f:
+                s = json.load(f)
+            self.steps[job, layout.procs, layout.threads] = max(int(self.seconds * 1e3 / s["step_ms_p50"]) + 3, 11)
+            unit = "tokens" if s["tokens_per_sec"] else "samples"
+            each = s["tokens_per_sec"] / s["samples_per_sec"] if s["tokens_per_sec"] else 1
+            begun = run(self.command(job, layout, summary, 1), folder, "INFO step")[1] if first else None
+        return {"per_sec": s["global_batch"] * each / s["step_ms_p50"] * 1e3, "rss": s["peak_rss_mb"], "first": begun, "unit": unit,
+                "params": s["params"], "loss": s["loss_first"]}
+
+    def independent(self, job, layout):
+        """Runs the layout's processes at the same time as jobs of their own; returns the sum of their speeds."""
+        alone, out = Layout(f"1x{layout.threads}"), []
+        threads = [threading.Thread(target=lambda: out.append(self.run(job, alone, first=False)["per_sec"])) for _ in range(layout.procs)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        if len(out) != layout.procs:
+            sys.exit("a job of its own failed")
+        return sum(out)
+
+
+class PyTorch:
+    name = "PyTorch"
+
+    def __init__(self, a):
+        self.seconds, self.python, self.more = a.seconds, a.python, a.peer_flags.split()
+
+    def run(self, job, layout):
+        command = [self.python, os.path.join(HERE, "train.py"), "--model", job, "--procs", str(layout.procs), "--threads", str(layout.threads),
+                   "--seconds", str(self.seconds), *self.more]
+        lines, first = run(command, None, "first")
+        r = json.loads([line for line in lines if line.startswith("{")][-1])
+        return {"per_sec": r["per_sec"], "rss": r["peak_rss_mb"], "first": first, "unit": r["unit"], "params": r["params"], "loss": r["loss_first"],
+                "about": f"PyTorch {r['torch']} with {r['blas']} ({r['gemm_gflops']:.0f} GFLOP/s)"}
+
+
+def median(rounds, key):
+    return statistics.median(r[key] for r in rounds)
+
+
+def ratio(ours, theirs, key):
+    """Median of the rounds' ratios, so that a machine that drifts favours nobody."""
+    return statistics.median(o[key] / t[key] for o, t in zip(ours, theirs))
+
+
+def short(v):
+    return f"{v:.0f}" if v >= 100 else f"{v:.3g}"
+
+
+def measure(a, contenders):
+    """Takes turns between the contenders; returns the rounds of each job and layout."""
+    rows = {}
+    layouts = [Layout(text) for text in a.layouts.split(",")]
+    for job in a.models.split(","):
+        for layout in layouts:
+            rounds = {c.name: [] for c in contenders}
+            sums = []
+            for n in range(a.rounds):
+                order = contenders if n % 2 == 0 else contenders[::-1]
+                for c in order:
+                    print(f"{job}, {layout}, round {n + 1} of {a.rounds}: {c.name}", file=sys.stderr, flush=True)
+                    rounds[c.name].append(c.run(job, layout))
+                if a.independent and layout.procs > 1:
+                    sums.append(rounds["GradFusion"][-1]["per_sec"] / contenders[0].independent(job, layout))
+            params = {r["params"] for c in rounds.values() for r in c}
+            if len(params) != 1:
+                sys.exit(f"{job}: the contenders have different numbers of parameters: {params}")
+            rows[job, str(layout)] = rounds, sums
+    return rows
+
+
+def table(a, rows, contenders):
+    out = []
+    if len(contenders) == 1:
+        out += ["| job | layout | GradFusion, per second | peak RSS, MB | start to first step, s |", "|---|---|---|---|---|"]
+    else:
+        out += ["| job | layout | GradFusion, per second | PyTorch | ratio | peak RSS, MB | PyTorch | ratio | start to first step, s | PyTorch | ratio |",
+                "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for (job, layout), (rounds, _) in rows.items():
+        ours = rounds["GradFusion"]
+        cells = [job, layout, f"{short(median(ours, 'per_sec'))} {ours[0]['unit']}"]
+        if len(contenders) == 1:
+            cells += [short(median(ours, "rss")), f"{median(ours, 'first'):.2f}"]
+        else:
+            theirs = rounds["PyTorch"]
+            for i, (key, form) in enumerate((("per_sec", short), ("rss", short), ("first", lambda v: f"{v:.2f}"))):
+                if i:
+                    cells.append(form(median(ours, key)))
+                cells += [form(median(theirs, key)), f"{ratio(ours, theirs, key):.2f}"]
+        out.append("| " + " | ".join(cells) + " |")
+    return out + speedups(rows)
+
+
+def speedups(rows):
+    """GradFusion against itself: more threads, and ranks against jobs of their own."""
+    out = []
+    one = "1 process x 1 thread"
+    for (job, layout), (rounds, sums) in rows.items():
+        notes = []
+        if layout != one and (job, one) in rows:
+            notes.append(f"{ratio(rounds['GradFusion'], rows[job, one][0]['GradFusion'], 'per_sec'):.2f} times one process of one thread")
+        if sums:
+            notes.append(f"{statistics.median(sums):.2f} of as many jobs of their own at the same time")
+        if notes:
+            out.append(f"- {job}, {layout}: " + ", ".join(notes))
+    return [""] + out if out else []
+
+
+def write(path, text):
+    """Puts text between the marks of a page."""
+    with open(path) as f:
+        page = f.read()
+    if BEGIN not in page or END not in page:
+        sys.exit(f"{path} has no lines {BEGIN} and {END}")
+    head, rest = page.split(BEGIN, 1)
+    with open(path, "w") as f:
+        f.write(head + BEGIN + "\n" + text + "\n" + END + rest.split(END, 1)[1])
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--train", default="bin/train", help="the program")
+    p.add_argument("--models", default=",".join(JOBS), help="jobs with commas between them")
+    p.add_argument("--layouts", default="1x1,1x2,2x1", help="processes x threads, with commas between them")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=8, help="of timed steps in each run")
+    p.add_argument("--peers", default="pytorch", choices=["pytorch", "none"])
+    p.add_argument("--python", default="/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3", help="the interpreter that has PyTorch")
+    p.add_argument("--peer-flags", default="", help="more flags for train.py")
+    p.add_argument("--independent", action="store_true", help="also run the processes as jobs of their own, at the same time")
+    p.add_argument("--write", metavar="PAGE", help="put the table into this page, between its marks")
+    a = p.parse_args()
+    for job in a.models.split(","):
+        if job not in JOBS:
+            p.error(f"there is no job {job}; there are {', '.join(JOBS)}")
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0
+    if busy > 0.3:
+        print(f"Something else runs here (load {busy:.1f} on {os.cpu_count()} cores): the figures will not be worth much.", file=sys.stderr)
+    contenders = [Ours(a)] + ([PyTorch(a)] if a.peers == "pytorch" else [])
+    rows = measure(a, contenders)
+    lines = table(a, rows, contenders)
+    about = [r["about"] for rounds, _ in rows.values() for r in rounds.get("PyTorch", [])]
+    if about:
+        lines += ["", f"Peer: {about[0]}; median of {a.rounds} in turn, {os.cpu_count()} cores."]
+    print("\n".join(lines))
+    if a.write:
+        write(a.write, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
