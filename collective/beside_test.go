@@ -28,4 +28,6 @@ type besideTransport struct{ Transport }
 func (besideTransport) Rank() int                   { return 0 }
 func (besideTransport) Size() int                   { return 1 }
 func (besideTransport) Hosts() [][]int              { return [][]int{{0}} }
+func (besideTransport) Segment(int) int             { return SegmentSize }
+func (besideTransport) Processes() [][]int          { return nil }
 func (besideTransport) Direct(uint64, []int) Direct { return nil }

@@ -87,7 +87,9 @@ func (g *Group) algorithm(c *Call, bytes int) (plan.Algorithm, error) {
 }
 
 // world describes the group to plans.
-func (g *Group) world() plan.World { return plan.World{Ranks: len(g.ranks), Hosts: g.hosts} }
+func (g *Group) world() plan.World {
+	return plan.World{Ranks: len(g.ranks), Hosts: g.hosts, Processes: g.processes}
+}
 
 // text describes a call for errors.
 func (g *Group) text(c Call) string {

@@ -48,6 +48,7 @@ type Group struct {
 	rank      int
 	ranks     []int // the transport's rank of each of this group's ranks
 	hosts     [][]int
+	processes [][]int // nil: each rank is its own
 
 	selection      plan.Selection
 	selectionError error // of every call that names no algorithm
@@ -108,7 +109,7 @@ func newGroup(t Transport, config GroupConfig, ranks []int, parent uint64) *Grou
 	if g.reducer == nil {
 		g.reducer = plainReducer{}
 	}
-	g.hosts = localHosts(t.Hosts(), ranks)
+	g.hosts, g.processes = local(t.Hosts(), ranks), local(t.Processes(), ranks)
 	g.selection, g.selectionError = plan.ParseSelection(config.Algorithm)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.executor.init(g)
@@ -129,22 +130,22 @@ func groupID(config GroupConfig, ranks []int, parent uint64) uint64 {
 	return h.Sum64()
 }
 
-// localHosts renumbers a transport's hosts for some of its ranks.
-func localHosts(all [][]int, ranks []int) [][]int {
-	var hosts [][]int
-	for _, host := range all {
-		var local []int
+// local renumbers a transport's hosts or processes for some of its ranks.
+func local(all [][]int, ranks []int) [][]int {
+	var lists [][]int
+	for _, list := range all {
+		var members []int
 		for r, global := range ranks {
-			if slices.Contains(host, global) {
-				local = append(local, r)
+			if slices.Contains(list, global) {
+				members = append(members, r)
 			}
 		}
-		if len(local) > 0 {
-			hosts = append(hosts, local)
+		if len(members) > 0 {
+			lists = append(lists, members)
 		}
 	}
-	slices.SortFunc(hosts, func(a, b []int) int { return a[0] - b[0] })
-	return hosts
+	slices.SortFunc(lists, func(a, b []int) int { return a[0] - b[0] })
+	return lists
 }
 
 // Rank implements Comm.

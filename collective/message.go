@@ -9,16 +9,15 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-const (
-	// smallLimit is the length of values that travel in one message with their
-	// header, which is sent without waiting for the receiver.
-	smallLimit = EagerSize - headerSize
-	// segmentSize is the length of the messages in which larger values follow
-	// their header: the grain in which a chunk is passed on while it arrives.
-	// Transports for which that matters lend what will be reduced in smaller
-	// pieces, so that it is reduced while it is in the cache.
-	segmentSize = 1 << 20
-)
+// smallLimit is the length of values that travel in one message with their
+// header, which is sent without waiting for the receiver.
+const smallLimit = EagerSize - headerSize
+
+// SegmentSize is what Transport.Segment is where a message costs little: the grain
+// in which a chunk is passed on while it arrives. Transports for which that
+// matters lend what will be reduced in smaller pieces, so that it is reduced while
+// it is in the cache.
+const SegmentSize = 1 << 20
 
 // sender sends values with headers from one goroutine.
 type sender struct {
@@ -61,7 +60,7 @@ func (s *sender) send(peer int, h header, values device.Buf, needs []need) error
 // sendLarge sends the header when the first values are ready, then the values.
 func (s *sender) sendLarge(to int, h header, values device.Buf) error {
 	unit := values.Type.Size()
-	step := segmentSize / unit
+	step := s.group.transport.Segment(to) / unit
 	bytes := values.Bytes()
 	for lo := 0; lo < values.Len; lo += step {
 		hi := min(lo+step, values.Len)
@@ -141,8 +140,9 @@ func (r *receiver) receive(peer int, want header, in intake, needs []need) error
 	if err := r.verify(r.stage); err != nil {
 		return err
 	}
+	step := r.group.transport.Segment(r.group.ranks[peer]) / unit
 	for r.at < in.into.Len {
-		n := min(segmentSize/unit, in.into.Len-r.at)
+		n := min(step, in.into.Len-r.at)
 		if err := r.pace.ready(r.ctx, r.at, r.at+n); err != nil {
 			return err
 		}

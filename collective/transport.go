@@ -26,6 +26,13 @@ type Transport interface {
 	Size() int
 	// Hosts lists the ranks by host, hosts in the order of their lowest rank.
 	Hosts() [][]int
+	// Processes lists the ranks by process; nil: each rank is its own.
+	Processes() [][]int
+	// Segment is the length of the messages in which a Group sends a large value to
+	// a peer, the same at both ends: a multiple of 512 bytes. Values are passed on
+	// and reduced message by message, so a small one is good where a message costs
+	// little; where each waits for a round trip a large one is.
+	Segment(peer int) int
 	// Send hands b to rank to. It returns when b may be reused: small messages
 	// (up to EagerSize) are copied or written at once and never wait for the
 	// receiver, large ones may. to may be the own rank.

@@ -105,7 +105,10 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 	if err != nil {
 		return err
 	}
-	err = b.rank(ctx, link.transport, link.name, place.LocalSize)
+	if !b.json {
+		link.explain(b.stderr)
+	}
+	err = b.rank(ctx, link, place.LocalSize)
 	if closed := link.close(ctx); err == nil {
 		err = closed
 	}
@@ -119,7 +122,7 @@ func (b *benchmark) here(ctx context.Context, world int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for rank, transport := range transports {
 		group.Go(func() error {
-			err := b.rank(ctx, transport, "inproc", world)
+			err := b.rank(ctx, &link{transport: transport, name: "inproc"}, world)
 			errs[rank] = errors.Join(err, transport.Close())
 			return errs[rank]
 		})
@@ -129,21 +132,21 @@ func (b *benchmark) here(ctx context.Context, world int) error {
 }
 
 // rank measures on one rank, of which local share this host. Rank 0 reports.
-func (b *benchmark) rank(ctx context.Context, transport collective.Transport, name string, local int) (err error) {
+func (b *benchmark) rank(ctx context.Context, l *link, local int) (err error) {
 	dev, err := trainer.NewDevice(b.config, local)
 	if err != nil {
 		return b.config.Blame(err)
 	}
 	defer dev.Close()
-	group := newGroup(transport, b.config, dev, nil)
+	group := newGroup(l.transport, b.config, l.links, dev, nil)
 	defer func() { err = errors.Join(err, group.Close()) }()
 	settings := b.Config
-	settings.Kernels, settings.Transport = dev.Kernels(), name
+	settings.Kernels, settings.Transport = dev.Kernels(), l.name
 	settings.Chosen = group.AlgorithmOf
 	settings.Registered = group.SharesMemory()
 	// The limit is that of memory, which is what ranks of one host share.
-	settings.Limit = b.Limit || !b.json && name != "tcp"
-	out := newBenchReport(b, transport.Rank(), settings.Limit)
+	settings.Limit = b.Limit || !b.json && len(l.transport.Hosts()) == 1 && l.name != "tcp"
+	out := newBenchReport(b, l.transport.Rank(), settings.Limit)
 	if err := bench.Run(ctx, group, settings, out.add); err != nil {
 		return err
 	}

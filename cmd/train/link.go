@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/collective/tcp"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/launch"
@@ -18,8 +19,9 @@ import (
 // benchmarks make it alike, so that what is measured is what is used.
 type link struct {
 	transport collective.Transport
-	name      string // the transport's, as collective.transport has it
-	why       string // auto did not take shared memory although all ranks are on one host
+	name      string     // the transport's, as collective.transport has it
+	why       string     // auto did not take shared memory although all ranks are on one host
+	links     plan.Links // as measured where there are several hosts
 	meeting   *launch.Rendezvous
 	failed    bool // the run has; the others may never leave
 }
@@ -34,6 +36,11 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 		return nil, &coded{err, exitNetwork}
 	}
 	l, err := joinTransport(ctx, place, meeting, c)
+	if err == nil {
+		if err = l.measure(ctx); err != nil {
+			_ = l.transport.Close()
+		}
+	}
 	if err != nil {
 		cancel() // nobody is worth waiting for
 		_ = meeting.Close(ctx)
@@ -73,14 +80,14 @@ func (l *link) close(ctx context.Context) error {
 }
 
 // newGroup makes a rank's Comm as the settings say. events may be nil.
-func newGroup(transport collective.Transport, c *config.Config, dev device.Device, events *observe.Recorder) *collective.Group {
-	return collective.NewGroup(transport, groupConfig(c, dev, events))
+func newGroup(transport collective.Transport, c *config.Config, links plan.Links, dev device.Device, events *observe.Recorder) *collective.Group {
+	return collective.NewGroup(transport, groupConfig(c, links, dev, events))
 }
 
-func groupConfig(c *config.Config, dev device.Device, events *observe.Recorder) collective.GroupConfig {
+func groupConfig(c *config.Config, links plan.Links, dev device.Device, events *observe.Recorder) collective.GroupConfig {
 	return collective.GroupConfig{
 		Timeout: c.Collective.Timeout, Algorithm: c.Collective.Algorithm,
-		Events: events, Reducer: dev.Kernels(),
+		Links: links, Events: events, Reducer: dev.Kernels(),
 	}
 }
 

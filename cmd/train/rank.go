@@ -90,7 +90,7 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 		return nil, err
 	}
 	defer show.close()
-	settings := groupConfig(j.config, device, events)
+	settings := groupConfig(j.config, j.links, device, events)
 	if j.table != nil {
 		m, err := j.watch(ctx, transport, show, events)
 		if err != nil {

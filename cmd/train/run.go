@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gradfusion/gradfusion/collective/monitor"
+	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/configs"
 	"github.com/gradfusion/gradfusion/launch"
 	"github.com/gradfusion/gradfusion/observe/metrics"
@@ -27,6 +28,7 @@ type job struct {
 	quiet  bool            // a run of a benchmark: no evaluation, nothing shown
 	stop   <-chan struct{} // closed when the user asks to end
 	table  monitor.Store   // where ranks watch each other, or nil
+	links  plan.Links      // what algorithms are chosen for
 }
 
 // runTraining loads the configuration and decides how its ranks come to be:

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/mixed"
+	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/collective/shm"
 	"github.com/gradfusion/gradfusion/collective/tcp"
 	"github.com/gradfusion/gradfusion/launch"
@@ -12,37 +16,103 @@ import (
 )
 
 // joinTransport connects a rank to the others as collective.transport says. auto
-// takes shared memory when all ranks can reach it, which they find out together,
-// and else TCP; why is worth telling where all were thought to be on this host.
+// finds out which ranks are on one host and takes shared memory inside hosts, TCP
+// across, and both where there is both. Ranks of one host that cannot share
+// memory, which they find out together, are connected over TCP as well.
 func joinTransport(ctx context.Context, place launch.Place, meeting *launch.Rendezvous, c *config.Config) (*link, error) {
 	l := &link{meeting: meeting}
-	want := c.Collective.Transport
-	if want != "tcp" {
-		t, err := shm.Join(ctx, shm.Config{
-			Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
-			Store: meeting.Store, ConnectTimeout: c.Collective.Timeout,
-		})
-		switch {
-		case err == nil:
-			l.transport, l.name = t, "shm"
-			return l, nil
-		case want == "shm" || !errors.Is(err, shm.ErrUnavailable):
-			return nil, err
-		case place.LocalSize == place.Size:
-			l.why = err.Error()
-		}
+	switch c.Collective.Transport {
+	case "tcp":
+		return l, l.joinTCP(ctx, place, c, nil)
+	case "shm":
+		return l, l.joinMemory(ctx, place, c)
 	}
-	t, err := tcp.Join(ctx, tcpConfig(place, meeting, &c.Collective))
-	if err != nil {
+	hosts, err := mixed.Hosts(ctx, mixed.Config{TCP: tcpConfig(place, meeting, &c.Collective)})
+	switch {
+	case err != nil:
 		return nil, err
+	case len(hosts) == place.Size:
+		if place.LocalSize == place.Size {
+			l.why = "no two ranks can connect to each other by a local socket"
+			hosts = nil // which they share says the kernel
+		}
+		return l, l.joinTCP(ctx, place, c, hosts)
+	case len(hosts) > 1:
+		return l, l.joinBoth(ctx, place, c, hosts)
 	}
-	l.transport, l.name = t, "tcp"
-	return l, nil
+	err = l.joinMemory(ctx, place, c)
+	if errors.Is(err, shm.ErrUnavailable) {
+		l.why = err.Error()
+		err = l.joinTCP(ctx, place, c, hosts)
+	}
+	return l, err
 }
 
-// explain has rank 0 say why auto did not take what one would expect.
+func (l *link) joinMemory(ctx context.Context, place launch.Place, c *config.Config) error {
+	t, err := shm.Join(ctx, shm.Config{
+		Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
+		Store: l.meeting.Store, ConnectTimeout: c.Collective.Timeout,
+	})
+	if err != nil {
+		return err
+	}
+	l.transport, l.name = t, "shm"
+	return nil
+}
+
+func (l *link) joinTCP(ctx context.Context, place launch.Place, c *config.Config, hosts [][]int) error {
+	settings := tcpConfig(place, l.meeting, &c.Collective)
+	settings.Hosts = hosts
+	t, err := tcp.Join(ctx, settings)
+	if err != nil {
+		return err
+	}
+	l.transport, l.name = t, "tcp"
+	return nil
+}
+
+func (l *link) joinBoth(ctx context.Context, place launch.Place, c *config.Config, hosts [][]int) error {
+	t, err := mixed.Join(ctx, mixed.Config{TCP: tcpConfig(place, l.meeting, &c.Collective)}, hosts)
+	if err != nil {
+		return err
+	}
+	if t.Why() != nil {
+		l.why = t.Why().Error()
+	}
+	l.transport, l.name = t, "shm+tcp"
+	return nil
+}
+
+// explain has rank 0 say why auto did not take what one would expect, and what
+// it makes of several hosts.
 func (l *link) explain(out io.Writer) {
-	if l.why != "" && l.transport.Rank() == 0 {
+	if l.transport.Rank() != 0 {
+		return
+	}
+	if l.why != "" {
 		io.WriteString(out, wrap("train: collective.transport: auto takes tcp: "+l.why, width))
 	}
+	hosts := l.transport.Hosts()
+	if len(hosts) < 2 {
+		return
+	}
+	text := fmt.Sprintf("train: %d ranks on %d hosts over %s", l.transport.Size(), len(hosts), l.name)
+	for _, measured := range []struct {
+		where string
+		plan.Link
+	}{{"across", l.links.Across}, {"inside", l.links.Host}} {
+		if measured.Link != (plan.Link{}) {
+			text += fmt.Sprintf("; %s: %v", measured.where, measured.Link)
+		}
+	}
+	world := plan.World{Ranks: l.transport.Size(), Hosts: hosts}
+	text += fmt.Sprintf("; collective.algorithm: auto is %v", plan.Ladder(plan.AllReduce, world, l.links))
+	io.WriteString(out, wrap(text, width))
+}
+
+// measure gives the choice of algorithms figures of this job's links, the same on
+// all ranks.
+func (l *link) measure(ctx context.Context) (err error) {
+	l.links, err = collective.MeasureLinks(ctx, l.transport)
+	return err
 }

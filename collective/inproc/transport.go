@@ -52,6 +52,12 @@ func (t *Transport) Size() int { return len(t.world.ranks) }
 // Hosts returns one host with all ranks. The caller must not change it.
 func (t *Transport) Hosts() [][]int { return t.world.hosts }
 
+// Processes returns one process with all ranks. The caller must not change it.
+func (t *Transport) Processes() [][]int { return t.world.hosts }
+
+// Segment lets what arrives be reduced and passed on while it is in the cache.
+func (t *Transport) Segment(int) int { return collective.SegmentSize }
+
 // Register offers no shared memory yet.
 func (t *Transport) Register(context.Context, device.Buf) ([]device.Buf, error) { return nil, nil }
 

@@ -63,6 +63,15 @@ func (t *Transport) Size() int { return len(t.local) }
 // Hosts lists the ranks by host; the caller must not change the lists.
 func (t *Transport) Hosts() [][]int { return t.hosts }
 
+// Processes is nil: every rank is a process of its own.
+func (t *Transport) Processes() [][]int { return nil }
+
+// Segment is that of the peer's transport.
+func (t *Transport) Segment(peer int) int {
+	way, there := t.route(peer)
+	return way.Segment(there)
+}
+
 // Why returns what kept the ranks of this host from sharing memory, or nil.
 func (t *Transport) Why() error { return t.why }
 

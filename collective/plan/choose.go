@@ -26,6 +26,22 @@ func Choose(k Kind, w World, bytes int, links Links) Algorithm {
 	return c.best
 }
 
+// Ladder returns what Choose takes for k by size, from 1 KiB to 1 GiB in steps of
+// four, as a Selection that could be configured.
+func Ladder(k Kind, w World, links Links) Selection {
+	r := rule{kind: k}
+	for bytes := 1 << 10; bytes <= 1<<30; bytes *= 4 {
+		a := Choose(k, w, bytes, links)
+		if last := len(r.ladder) - 1; last >= 0 && r.ladder[last].algorithm.Name == a.Name {
+			r.ladder[last].upTo = bytes
+			continue
+		}
+		r.ladder = append(r.ladder, rung{a, bytes})
+	}
+	r.ladder[len(r.ladder)-1].upTo = math.MaxInt
+	return Selection{[]rule{r}}
+}
+
 // Segments have minSegment bytes at least, because below the messages' fixed
 // costs prevail, and there are mostSegments at most, beyond which a pipeline gains
 // little and costs much to price.

@@ -207,6 +207,43 @@ func TestChoice(t *testing.T) {
 	golden(t, "choice.txt", table)
 }
 
+// TestLadder: what is chosen by size over links as they are measured.
+func TestLadder(t *testing.T) {
+	host := plan.Link{Latency: 3 * time.Microsecond, PerMessage: time.Microsecond, BytesPerSecond: 5e9}
+	gigabit := plan.Links{Host: host, Across: plan.Link{Latency: 40 * time.Microsecond, PerMessage: 10 * time.Microsecond, BytesPerSecond: 117e6}}
+	fast := plan.Links{Host: host, Across: plan.Link{Latency: 15 * time.Microsecond, PerMessage: 5 * time.Microsecond, BytesPerSecond: 12e9}}
+	interleaved := plan.World{Ranks: 4, Hosts: [][]int{{0, 2}, {1, 3}}}
+	unequal := plan.World{Ranks: 5, Hosts: [][]int{{0, 1, 2}, {3, 4}}}
+	text := ""
+	for _, w := range []struct {
+		name string
+		plan.World
+	}{{"4 ranks of one process", plan.World{Ranks: 4, Processes: [][]int{{0, 1, 2, 3}}}}, {"2 x 1", apart(2)}, {"2 x 2", hostsOf(4, 2)}, {"2 x 2 interleaved", interleaved}, {"3 + 2", unequal}, {"2 x 4", hostsOf(8, 4)}, {"4 x 4", hostsOf(16, 4)}} {
+		for _, links := range []struct {
+			name string
+			plan.Links
+		}{{"default links", plan.Links{}}, {"1 Gbit/s", gigabit}, {"100 Gbit/s", fast}} {
+			text += fmt.Sprintf("%s, %s\n", w.name, links.name)
+			for _, k := range []plan.Kind{plan.AllReduce, plan.Broadcast, plan.AllGather, plan.ReduceScatter} {
+				ladder := plan.Ladder(k, w.World, links.Links)
+				again, err := plan.ParseSelection(ladder.String())
+				require.NoError(t, err)
+				require.Equal(t, ladder.String(), again.String())
+				text += "  " + ladder.String() + "\n"
+			}
+		}
+	}
+	golden(t, "ladder.txt", text)
+}
+
+func TestLinkText(t *testing.T) {
+	l := plan.Link{Latency: 42_345, PerMessage: 1_951, BytesPerSecond: 117_654_321}
+	require.Equal(t, "42.345µs + 1.951µs a message + 118 MB/s", l.String())
+	require.Equal(t, "42µs + 2µs a message + 120 MB/s", l.Rounded().String())
+	require.Equal(t, "0s + 0s a message + 12 GB/s", plan.Link{BytesPerSecond: 12.4e9}.Rounded().String())
+	require.Zero(t, plan.Link{}.Rounded())
+}
+
 // TestChoiceIsTheCheapest: no algorithm of the list undercuts what is chosen.
 func TestChoiceIsTheCheapest(t *testing.T) {
 	for _, k := range plan.Kinds() {

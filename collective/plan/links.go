@@ -15,6 +15,28 @@ type Link struct {
 	BytesPerSecond float64       // 1 / beta
 }
 
+// String is "60µs + 5µs a message + 1.2 GB/s".
+func (l Link) String() string {
+	rate := fmt.Sprintf("%.3g MB/s", l.BytesPerSecond/1e6)
+	if l.BytesPerSecond >= 1e9 {
+		rate = fmt.Sprintf("%.3g GB/s", l.BytesPerSecond/1e9)
+	}
+	return fmt.Sprintf("%v + %v a message + %s", l.Latency, l.PerMessage, rate)
+}
+
+// Rounded is l with two digits of each figure, so that measurements that differ
+// by noise only are mostly equal.
+func (l Link) Rounded() Link {
+	round := func(x float64) float64 {
+		if !(x > 0) {
+			return 0
+		}
+		unit := math.Pow(10, math.Floor(math.Log10(x))-1)
+		return math.Round(x/unit) * unit
+	}
+	return Link{time.Duration(round(float64(l.Latency))), time.Duration(round(float64(l.PerMessage))), round(l.BytesPerSecond)}
+}
+
 // Links is what a cost is reckoned with. A zero field stands for its default.
 type Links struct {
 	Process Link // of ranks of one process: 1 us, 1 us, 8 GB/s

@@ -148,6 +148,12 @@ func (t *Transport) Size() int { return t.size }
 // Hosts returns one host with all ranks; the caller must not change it.
 func (t *Transport) Hosts() [][]int { return t.hosts }
 
+// Processes is nil: every rank is a process of its own.
+func (t *Transport) Processes() [][]int { return nil }
+
+// Segment lets what arrives be reduced and passed on while it is in the cache.
+func (t *Transport) Segment(int) int { return collective.SegmentSize }
+
 // Register returns the peers' memory at the place of b when b lies in memory
 // that Comm.Alloc gave out to all ranks, and nil otherwise.
 func (t *Transport) Register(_ context.Context, b device.Buf) ([]device.Buf, error) {

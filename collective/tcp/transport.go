@@ -82,6 +82,21 @@ func (t *Transport) Size() int { return len(t.links) }
 // Hosts lists the ranks by host; the caller must not change the lists.
 func (t *Transport) Hosts() [][]int { return t.hosts }
 
+// Processes is nil: every rank is a process of its own.
+func (t *Transport) Processes() [][]int { return nil }
+
+// Segment is a value of any length where received bytes can be lent in pieces, so
+// that a round trip is paid once. Else whole messages must be kept.
+func (t *Transport) Segment(peer int) int {
+	if peer == t.rank || len(t.links[peer].sockets) > 1 {
+		return 4 * collective.SegmentSize
+	}
+	return wholeSegment
+}
+
+// wholeSegment is more than any message has.
+const wholeSegment = 1 << 40
+
 // Send sends b to rank to; see the package comment for what cancelling does.
 func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []byte) error {
 	if !t.reaches(to) {
