@@ -10,7 +10,7 @@ golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
 test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
 
-.PHONY: build test test-arm64 race bench bench-collectives bench-peers lint golden grid soak clean help
+.PHONY: build test test-arm64 test-extblas race bench bench-collectives bench-peers lint golden grid soak clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -24,6 +24,10 @@ test-arm64: ## run the tests of what computes as arm64, under qemu-user elsewher
 	@test -n "$(emulator)" -o "$$(go env GOHOSTARCH)" = arm64 || { echo 'qemu-aarch64-static is missing; on Debian or Ubuntu: apt-get install qemu-user-static'; exit 1; }
 	$(test_arm64) -run 'NEON|Offsets|^TestConformance$$/^neon$$' ./device/cpu
 	$(test_arm64) -short -skip '^(TestRegions.*|TestLargeWorlds)$$' ./device/... ./nn/... ./optim ./collective/plan
+
+test-extblas: ## test and compare the products of OpenBLAS and oneDNN, where they are installed
+	CGO_ENABLED=0 go test -tags extblas ./device/extblas
+	CGO_ENABLED=0 go test -tags extblas -run '^$$' -bench . -benchtime 100x ./device/extblas
 
 race: ## run the tests of concurrent packages under the race detector
 	go test -race -short $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule)

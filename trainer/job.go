@@ -2,13 +2,17 @@ package trainer
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/cpu"
+	"github.com/gradfusion/gradfusion/device/extblas"
 	"github.com/gradfusion/gradfusion/device/naive"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
@@ -129,20 +133,36 @@ func TokenCrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
 }
 
 // NewDevice makes the device that the compute section names, for a rank that
-// shares its host with localRanks ranks.
+// shares its host with localRanks ranks. GRADFUSION_OPENBLAS and
+// GRADFUSION_ONEDNN, where set, are the files of those libraries.
 func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
-	if c.Compute.Kernels == "naive" {
-		if conv := c.Compute.Conv; conv != "auto" && conv != "direct" {
-			return nil, fmt.Errorf("compute.conv: %s needs vector kernels, and compute.kernels is naive; use auto or direct", conv)
-		}
-		return naive.New(), nil
+	name, conv := c.Compute.Kernels, c.Compute.Conv
+	foreign := slices.Contains(extblas.Libraries(), name)
+	if (foreign || name == "naive") && conv != "auto" && conv != "direct" {
+		return nil, fmt.Errorf("compute.conv: %s needs vector kernels, and compute.kernels is %s; use auto or direct", conv, name)
 	}
 	threads := c.Compute.Threads.Or(max(runtime.NumCPU()/max(localRanks, 1), 1))
-	d, err := cpu.New(cpu.Config{Threads: threads, Kernels: c.Compute.Kernels, Conv: c.Compute.Conv})
-	if err != nil {
-		return nil, fmt.Errorf("compute: %w", err)
+	switch {
+	case name == "naive":
+		return naive.New(), nil
+	case foreign:
+		d, err := extblas.New(extblas.Config{
+			Library: name, Path: os.Getenv("GRADFUSION_" + strings.ToUpper(name)), CPU: cpu.Config{Threads: threads, Conv: conv},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("compute.kernels: %w", err)
+		}
+		return d, nil
 	}
-	return d, nil
+	d, err := cpu.New(cpu.Config{Threads: threads, Kernels: name, Conv: conv})
+	if err == nil {
+		return d, nil
+	}
+	if d, _ = cpu.New(cpu.Config{Kernels: name}); d != nil {
+		_ = d.Close()
+		return nil, fmt.Errorf("compute.conv: %w", err)
+	}
+	return nil, fmt.Errorf("compute.kernels: %w", err)
 }
 
 func localRanks(c collective.Comm) int {

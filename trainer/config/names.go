@@ -48,7 +48,7 @@ func choices() []choice {
 		{"collective.transport", words("auto shm tcp inproc"), words("auto shm tcp inproc")},
 		{"collective.algorithm", algorithms, algorithms},
 		{"collective.tls.name", words("off auto files"), words("off auto files")},
-		{"compute.kernels", words("auto naive portable avx2 avx512"), words("auto naive portable avx2 avx512 neon openblas onednn ascend")},
+		{"compute.kernels", words("auto naive portable avx2 avx512 neon openblas onednn"), words("auto naive portable avx2 avx512 neon openblas onednn ascend")},
 		{"compute.conv", words("auto direct winograd2 winograd4"), words("auto direct winograd2 winograd4")},
 	}
 }

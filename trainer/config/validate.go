@@ -131,6 +131,9 @@ func (c *Config) checkTogether() error {
 	case c.Parallel.SyncBatchNorm && c.Train.Deterministic == "world":
 		return c.Errorf("parallel.sync_batchnorm", "parallel.sync_batchnorm is refused under train.deterministic: world, "+
 			"where the statistics belong to the micro-batch, whoever computes it; turn one of the two off")
+	case c.Train.Deterministic == "world" && (c.Compute.Kernels == "openblas" || c.Compute.Kernels == "onednn"):
+		return c.Errorf("compute.kernels", "compute.kernels: %s is refused under train.deterministic: world, because its sums may depend on the number of threads; "+
+			"turn one of the two off", c.Compute.Kernels)
 	case micro > batch:
 		return c.Errorf("train.micro_batch", "train.micro_batch is %d, but a step has only data.batch = %d samples", micro, batch)
 	case accumulate > batch:
