@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 )
 
@@ -48,7 +47,7 @@ func (r *runner) timed(ctx context.Context, n int, apart bool, run func() error)
 		}
 		r.times = append(r.times, int64(time.Since(start)))
 	}
-	return r.comm.Start(ctx, collective.Call{Kind: plan.AllReduce, Op: collective.Max, In: device.FromI64(r.times), Label: "times"}).Wait(ctx)
+	return collective.AllReduce(ctx, r.comm, collective.Max, device.FromI64(r.times))
 }
 
 // everywhere reports whether ok holds on all ranks.
@@ -57,6 +56,6 @@ func (r *runner) everywhere(ctx context.Context, ok bool) (bool, error) {
 	if ok {
 		vote[0] = 1
 	}
-	err := r.comm.Start(ctx, collective.Call{Kind: plan.AllReduce, Op: collective.Min, In: device.FromI64(vote), Label: "verdict"}).Wait(ctx)
+	err := collective.AllReduce(ctx, r.comm, collective.Min, device.FromI64(vote))
 	return vote[0] == 1, err
 }

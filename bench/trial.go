@@ -56,7 +56,7 @@ func (t *trial) run(ctx context.Context) error {
 	if t.op.SendReceive {
 		return t.comm.Exchange(ctx, t.batch).Wait(ctx)
 	}
-	return t.comm.Start(ctx, t.call).Wait(ctx)
+	return collective.Run(ctx, t.comm, t.call)
 }
 
 // mine is what this rank holds at first.

@@ -14,6 +14,8 @@ type executor struct {
 	group    *Group
 	guard    guard
 	programs map[shape]*program
+	newest   shape // of the last call, which the next one often resembles
+	last     *program
 	latest   atomic.Int64 // the latest start of the running call on any rank
 	send     sender       // on the goroutine of the call
 	receive  receiver
@@ -97,6 +99,17 @@ func (e *executor) run(w *Work) error {
 
 func (e *executor) program(c *Call) (*program, error) {
 	key := shapeOf(c)
+	if e.last != nil && key == e.newest {
+		return e.last, nil
+	}
+	prog, err := e.compiled(c, key)
+	if err == nil {
+		e.newest, e.last = key, prog
+	}
+	return prog, err
+}
+
+func (e *executor) compiled(c *Call, key shape) (*program, error) {
 	if prog := e.programs[key]; prog != nil {
 		return prog, nil
 	}

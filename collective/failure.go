@@ -61,6 +61,7 @@ func (g *Group) peerClosed(peer int, sequence uint64) {
 	if g.closedBy < 0 || sequence < g.closedAfter {
 		g.closedBy, g.closedAfter = peer, sequence
 	}
+	g.departed.Store(true)
 	g.mu.Unlock()
 	if g.currentLocal.Load() > sequence {
 		g.kill(nil, &PeerError{Peer: peer, Err: fmt.Errorf("it %w the group", ErrClosed)})
@@ -69,6 +70,9 @@ func (g *Group) peerClosed(peer int, sequence uint64) {
 
 // stillOpen returns an error when a peer has left before call sequence.
 func (g *Group) stillOpen(sequence uint64) error {
+	if !g.departed.Load() {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closedBy >= 0 && sequence > g.closedAfter {

@@ -67,6 +67,7 @@ type Group struct {
 	closed       bool
 	told         chan struct{} // closed when the peers know of the death
 	left         map[int]bool  // peers that closed
+	departed     atomic.Bool   // there are some
 	closedBy     int           // the first of them, or -1
 	closedAfter  uint64        // and the last call that it takes part in
 	lanes        map[lane]*exchangeLane

@@ -8,8 +8,8 @@ import (
 
 // Work is a call in flight. Its methods are safe for concurrent use.
 type Work struct {
+	ended atomic.Bool // set last, under mu
 	mu    sync.Mutex
-	ended bool
 	err   error
 	done  chan struct{} // made when somebody asks for it
 
@@ -30,17 +30,22 @@ func NewWork() (w *Work, complete func(error)) {
 	return w, w.finish
 }
 
-func failedWork(err error) *Work { return &Work{ended: true, err: err} }
+func failedWork(err error) *Work {
+	w := &Work{err: err}
+	w.ended.Store(true)
+	return w
+}
 
 // finish ends w; only the first call counts.
 func (w *Work) finish(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
+	if w.ended.Load() {
 		return
 	}
-	w.ended, w.err = true, err
+	w.err = err
 	w.group, w.call = nil, Call{}
+	w.ended.Store(true)
 	if w.done != nil {
 		close(w.done)
 	}
@@ -63,7 +68,7 @@ func (w *Work) Done() <-chan struct{} {
 	defer w.mu.Unlock()
 	if w.done == nil {
 		w.done = make(chan struct{})
-		if w.ended {
+		if w.ended.Load() {
 			close(w.done)
 		}
 	}
@@ -72,8 +77,9 @@ func (w *Work) Done() <-chan struct{} {
 
 // Err returns the call's error; nil before Done.
 func (w *Work) Err() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	if !w.ended.Load() {
+		return nil
+	}
 	return w.err
 }
 
@@ -82,7 +88,7 @@ func (w *Work) Err() error {
 // caller's goroutine, which saves two switches.
 func (w *Work) Wait(ctx context.Context) error {
 	w.mu.Lock()
-	ended, group := w.ended, w.group
+	ended, group := w.ended.Load(), w.group
 	w.mu.Unlock()
 	// Running the call here is right only where Wait could not end before it.
 	if !ended && group != nil {
@@ -117,11 +123,7 @@ func (w *Work) about() Call {
 func (w *Work) unfinished() (Call, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.call, !w.ended
+	return w.call, !w.ended.Load()
 }
 
-func (w *Work) hasEnded() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ended
-}
+func (w *Work) hasEnded() bool { return w.ended.Load() }

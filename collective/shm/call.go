@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"unsafe"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -40,6 +41,7 @@ func (d *domain) Run(c *collective.DirectCall) (handled bool, err error) {
 			return false, err
 		}
 		d.inline(c, out)
+		claim(unsafe.Pointer(&d.slotOf(d.calls+1, d.rank)[0]), slotHead+len(d.contribution(c, in)))
 		return true, nil
 	}
 	inPlace, outPlace := d.transport.placeOf(in), d.transport.placeOf(out)
@@ -176,8 +178,10 @@ func (d *domain) contribution(c *collective.DirectCall, in device.Buf) []byte {
 	return in.Bytes()
 }
 
-func (d *domain) slot(rank int) []byte {
-	at := d.transport.layout.slotAt(int(d.calls&1), rank)
+func (d *domain) slot(rank int) []byte { return d.slotOf(d.calls, rank) }
+
+func (d *domain) slotOf(call uint32, rank int) []byte {
+	at := d.transport.layout.slotAt(int(call&1), rank)
 	return d.words[at : at+slotHead+slotData]
 }
 
@@ -201,6 +205,7 @@ func (d *domain) greet(c *collective.DirectCall, in, out int64, values []byte) e
 		if err := d.awaitRank(c, peer, count); err != nil {
 			return err
 		}
+		preload(unsafe.Pointer(&d.slot(peer)[0]), slotHead+len(values))
 		if err := c.Check(peer, d.slot(peer)[:collective.HeadSize]); err != nil {
 			return err
 		}

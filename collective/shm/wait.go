@@ -46,7 +46,11 @@ func (d *domain) awaitAll(c *collective.DirectCall, count uint32) error {
 
 func (d *domain) awaitRank(c *collective.DirectCall, peer int, count uint32) error {
 	flag := d.flags[peer]
-	for range d.transport.spin.pauses {
+	pauses := d.transport.spin.pauses
+	if !d.transport.spin.crowded && c.Foreground.Load() {
+		pauses = d.transport.spin.foreground
+	}
+	for range pauses {
 		if int32(flag.Load()-count) >= 0 {
 			return nil
 		}
