@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/gradfusion/gradfusion/device"
 )
@@ -53,25 +57,31 @@ func (i Init) Fill(out []float32, seed uint64, name string) {
 }
 
 // Materialize gives every parameter and state of the blocks memory on dev and
-// fills it. A parameter that stands in several blocks (tied) is filled once.
-// Two parameters of one name are an error.
+// fills it; the parameters lie side by side in one allocation. A parameter that
+// stands in several blocks (tied) is filled once. Two parameters of one name are
+// an error.
 func Materialize(dev device.Device, blocks []Block, seed uint64) error {
 	named := map[string]*Param{}
-	for _, b := range blocks {
-		for _, p := range b.Params() {
-			if q := named[p.Name]; q == p {
-				continue
-			} else if q != nil {
-				return fmt.Errorf("two parameters are called %s", p.Name)
-			}
-			named[p.Name] = p
-			buf, err := dev.Alloc(device.F32, p.Len())
-			if err != nil {
-				return fmt.Errorf("memory for %s: %w", p.Name, err)
-			}
-			p.Value = buf
-			p.Init.Fill(buf.F32(), seed, p.Name)
+	params := Params(blocks)
+	total := 0
+	for _, p := range params {
+		if named[p.Name] != nil {
+			return fmt.Errorf("two parameters are called %s", p.Name)
 		}
+		named[p.Name] = p
+		total += spaced(p.Len())
+	}
+	all, err := dev.Alloc(device.F32, total)
+	if err != nil {
+		return fmt.Errorf("memory for %d parameters: %w", len(params), err)
+	}
+	at := 0
+	for _, p := range params {
+		p.Value = all.Slice(at, at+p.Len())
+		at += spaced(p.Len())
+	}
+	fill(params, seed)
+	for _, b := range blocks {
 		for _, s := range b.State() {
 			if err := s.Running.materialize(dev); err != nil {
 				return fmt.Errorf("memory for %s: %w", s.Name, err)
@@ -79,4 +89,30 @@ func Materialize(dev device.Device, blocks []Block, seed uint64) error {
 		}
 	}
 	return nil
+}
+
+// spaced is n rounded up so that what follows is aligned.
+func spaced(n int) int {
+	const line = device.Align / 4
+	return (n + line - 1) / line * line
+}
+
+// fill computes the initial values on all processors, the largest parameters
+// first: millions of random numbers are what a start would wait for.
+func fill(params []*Param, seed uint64) {
+	order := slices.Clone(params)
+	slices.SortStableFunc(order, func(a, b *Param) int { return b.Len() - a.Len() })
+	var next atomic.Int64
+	var helpers sync.WaitGroup
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(order)); i = next.Add(1) - 1 {
+			p := order[i]
+			p.Init.Fill(p.Value.F32(), seed, p.Name)
+		}
+	}
+	for range min(runtime.GOMAXPROCS(0), len(order)) - 1 {
+		helpers.Go(work)
+	}
+	work()
+	helpers.Wait()
 }
