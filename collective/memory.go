@@ -1,10 +1,6 @@
 package collective
 
-import (
-	"unsafe"
-
-	"github.com/gradfusion/gradfusion/device"
-)
+import "github.com/gradfusion/gradfusion/device"
 
 // grown returns b with n bytes, whose content is undefined.
 func grown(b []byte, n int) []byte {
@@ -16,7 +12,9 @@ func grown(b []byte, n int) []byte {
 
 // aligned returns n zeroed bytes that start at a multiple of device.Align.
 func aligned(n int) []byte {
-	b := make([]byte, n+device.Align)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % device.Align
-	return b[skip : int(skip)+n : int(skip)+n]
+	b, err := device.HostAlloc(device.U8, n)
+	if err != nil {
+		panic(err) // sizes come from buffers that exist
+	}
+	return b.Bytes()
 }

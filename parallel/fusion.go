@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/data"
@@ -207,6 +208,9 @@ func (g *GradFusion) Step(lr float32) error {
 	if g.phase != reduced {
 		return ErrNotSynchronised
 	}
+	if err := g.startOptimizer(); err != nil {
+		return fmt.Errorf("step %d: %w", g.step+1, err)
+	}
 	start := g.cfg.Events.Now()
 	scale := float32(1)
 	if g.cfg.ClipNorm > 0 {
@@ -240,8 +244,8 @@ func (g *GradFusion) Close() error {
 	return nil
 }
 
-// cut places the parameters in buckets, once, and gives the optimizer its
-// segments in the order of their places.
+// cut places the parameters in buckets, once, and lists the optimizer's segments
+// in the order of their places.
 func (g *GradFusion) cut(uses []nn.Use) error {
 	if g.reducer.buckets != nil {
 		return nil
@@ -256,6 +260,21 @@ func (g *GradFusion) cut(uses []nn.Use) error {
 			g.segments = append(g.segments, optim.Segment{Param: e.param, Hi: e.param.Len(), Grad: grad})
 		}
 	}
+	return nil
+}
+
+// startOptimizer gives the optimizer its memory, once, and what a Restore left
+// for it. That waits for the first update, because until the first backward pass
+// is over its tape holds the memory in which the parameters were before they
+// moved to the buckets. That is garbage now, as large as the model, and the
+// collector might leave it for as long as the training goes.
+func (g *GradFusion) startOptimizer() error {
+	if g.norm != nil {
+		return nil
+	}
+	if g.reducer.bytes() >= garbageWorthCollecting {
+		runtime.GC()
+	}
 	if err := g.opt.Init(g.cfg.Device, g.segments); err != nil {
 		return err
 	}
@@ -266,3 +285,6 @@ func (g *GradFusion) cut(uses []nn.Use) error {
 	g.norm = norm
 	return g.restorePending()
 }
+
+// garbageWorthCollecting is a size that is seen in a process's memory.
+const garbageWorthCollecting = 16 << 20

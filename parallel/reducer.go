@@ -72,6 +72,15 @@ func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
 	return nil
 }
 
+// bytes is the size of all buckets.
+func (r *reducer) bytes() int {
+	n := 0
+	for _, b := range r.buckets {
+		n += b.values.Size()
+	}
+	return n
+}
+
 // order fills the first half of out with indices of parameters in the order in
 // which a backward pass over uses completes them, those without a use last,
 // and the second half with how often each is used.

@@ -27,6 +27,9 @@ func (g *GradFusion) OptimizerState() ([]Named, error) {
 	if err := g.cut(nil); err != nil {
 		return nil, err
 	}
+	if err := g.startOptimizer(); err != nil {
+		return nil, err
+	}
 	var out []Named
 	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
 		out = append(out, Named{StateName(s.Param.Name, name), []int{t.Len}, t})
@@ -39,11 +42,11 @@ func (g *GradFusion) OptimizerState() ([]Named, error) {
 func StateName(param, name string) string { return param + "/" + name }
 
 // Restore continues after the given number of completed steps. load fills the
-// state tensor called name of a parameter; it is called when the buckets have
-// been cut, which the first Backward does.
+// state tensor called name of a parameter; it is called when the optimizer has
+// its memory, which the first Step gives it.
 func (g *GradFusion) Restore(steps int, load func(param, name string, to device.Buf) error) error {
 	g.step, g.restore = steps, load
-	if g.reducer.buckets == nil {
+	if g.norm == nil {
 		return nil
 	}
 	return g.restorePending()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,6 +35,7 @@ type figures struct {
 	lossFirst *float64
 	lossLast  *float64
 	gradFirst *string
+	hashing   sync.WaitGroup // for gradFirst
 	firstStep time.Duration
 	samples   int           // of the steps after the warm-up, or of all until then
 	elapsed   time.Duration // likewise
@@ -56,6 +58,7 @@ func newFigures(s *session) (*figures, error) {
 
 // begin starts a step; what was recorded since the last one belongs to no step.
 func (f *figures) begin() {
+	f.hashing.Wait()
 	f.lost += f.events.Drain(f.keep)
 	f.start = f.events.Now()
 }
@@ -134,12 +137,17 @@ func (f *figures) scalars(step int, values ...scalar) error {
 	return nil
 }
 
+// firstGradients hashes the gradients beside the update, which reads them only;
+// the next step waits for it.
 func (f *figures) firstGradients(g []parallel.Named) {
-	hash := parallel.Hash(g)
-	f.gradFirst = &hash
+	f.hashing.Go(func() {
+		hash := parallel.Hash(g)
+		f.gradFirst = &hash
+	})
 }
 
 func (f *figures) close() error {
+	f.hashing.Wait()
 	var err error
 	if f.lines != nil {
 		err = f.lines.Close()
@@ -152,6 +160,7 @@ func (f *figures) close() error {
 
 // summary fills in everything but the hashes of the end.
 func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, error) {
+	f.hashing.Wait()
 	rss, err := largest(ctx, s.comm, peakRSS())
 	if err != nil {
 		return nil, err
