@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"math"
 	"sync/atomic"
 
 	"github.com/gradfusion/gradfusion/device"
@@ -109,13 +108,7 @@ func (t *elementsTask) floats(lo, hi int) {
 	case opActivateBackward:
 		activateBackward(t.set, t.activation, dst, a, t.b.F32()[lo:hi], t.accumulate)
 	case opDropout:
-		for i, v := range a {
-			v *= t.value
-			if device.DropoutBits(t.seed, lo+i) < t.threshold {
-				v = 0
-			}
-			dst[i] = v
-		}
+		t.set.dropout(dst, a, t.value, t.threshold, t.seed, lo)
 	case opErrorBackward:
 		b := t.b.F32()[lo:hi]
 		for i, v := range a {
@@ -146,13 +139,9 @@ func activate(set *kernelSet, f device.Activation, y, x []float32) {
 	case device.ReLU:
 		set.relu(y, x)
 	case device.Tanh:
-		for i, v := range x {
-			y[i] = float32(math.Tanh(float64(v)))
-		}
+		set.tanh(y, x)
 	case device.Sigmoid:
-		for i, v := range x {
-			y[i] = float32(1 / (1 + math.Exp(-float64(v))))
-		}
+		set.sigmoid(y, x)
 	case device.GELU, device.GELUTanh, device.SiLU:
 		set.gated(f, y, x)
 	default:
@@ -160,32 +149,17 @@ func activate(set *kernelSet, f device.Activation, y, x []float32) {
 	}
 }
 
-func activateBackward(set *kernelSet, f device.Activation, dx, dy, y []float32, accumulate bool) {
+func activateBackward(set *kernelSet, f device.Activation, dx, dy, saved []float32, accumulate bool) {
 	switch {
 	case f == device.ReLU && accumulate:
-		set.reluBackwardAdd(dx, dy, y)
-		return
+		set.reluBackwardAdd(dx, dy, saved)
 	case f == device.ReLU:
-		set.reluBackward(dx, dy, y)
-		return
+		set.reluBackward(dx, dy, saved)
 	case f == device.Identity && accumulate:
 		set.add(dx, dx, dy)
-		return
-	case f.SavesInput():
-		set.gatedBackward(f, dx, dy, y, accumulate)
-		return
-	}
-	for i, g := range dy {
-		v := y[i]
-		switch f {
-		case device.Tanh:
-			g *= 1 - float32(v*v)
-		case device.Sigmoid:
-			g *= float32(v * (1 - v))
-		}
-		if accumulate {
-			g += dx[i]
-		}
-		dx[i] = g
+	case f == device.Identity:
+		copy(dx, dy)
+	default:
+		set.gradient(f, dx, dy, saved, accumulate)
 	}
 }

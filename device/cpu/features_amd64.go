@@ -45,6 +45,7 @@ func lacks(features ...feature) string {
 func avx512Kernels() *kernelSet {
 	set := avx2Kernels()
 	set.name = "avx512"
+	set.functions = functionsAVX512()
 	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
 	set.winogradKernels = winogradsAVX512()
 	set.transpose, set.lines, set.turn = transposeWide, linesWide, turnWide
@@ -54,7 +55,7 @@ func avx512Kernels() *kernelSet {
 func avx2Kernels() *kernelSet {
 	return &kernelSet{
 		name:      "avx2",
-		functions: portableFunctions(),
+		functions: functionsAVX2(),
 		tile:      func(t *tile) { t.each(1, rowsAVX2, tileNarrow) },
 		transpose: transposeFast,
 

@@ -10,9 +10,22 @@ import (
 // rows. Their bits belong to the set: the portable ones go through float64.
 // Within a set an element, or a row, has the same bits wherever it stands.
 type functions struct {
+	tanh, sigmoid func(y, x []float32)
 	// gated sets y = x * gate(x) for the activations that save their input.
-	gated         func(f device.Activation, y, x []float32)
-	gatedBackward func(f device.Activation, dx, dy, x []float32, accumulate bool)
+	gated func(f device.Activation, y, x []float32)
+	// gradient sets or adds to dx dy times the derivative of f, for those of the
+	// activations that are not made of straight lines. saved is x for the gated
+	// ones, y for the others, which give the same bits in every set.
+	gradient func(f device.Activation, dx, dy, saved []float32, accumulate bool)
+	// dropout takes x as the elements from index at on: the same bits everywhere.
+	dropout func(y, x []float32, scale float32, threshold uint32, seed uint64, at int)
+	// shifted sets y = (x - less) * scale: the same bits everywhere.
+	shifted func(y, x []float32, less, scale float32)
+	// addRows adds rows of a, stride floats apart, to sums, one after the other:
+	// the same bits everywhere.
+	addRows func(sums []float64, a []float32, stride, rows int)
+	// sum returns the sum of a row that is not empty.
+	sum func(x []float32) float32
 
 	// largest returns the maximum of a row that is not empty; NaN is passed over
 	// or returned.
@@ -33,8 +46,14 @@ type functions struct {
 
 func portableFunctions() functions {
 	return functions{
+		tanh:              portableTanh,
+		sigmoid:           portableSigmoid,
 		gated:             portableGated,
-		gatedBackward:     portableGatedBackward,
+		gradient:          portableGradient,
+		dropout:           portableDropout,
+		shifted:           portableShifted,
+		addRows:           portableAddRows,
+		sum:               portableSum,
 		largest:           portableLargest,
 		exponentials:      portableExponentials,
 		dot:               portableDot,
@@ -59,24 +78,79 @@ func gate(f device.Activation, x float64) (value, slope float64) {
 	return value, value * (1 - value) * inner
 }
 
-func portableGated(f device.Activation, y, x []float32) {
+func portableTanh(y, x []float32) {
 	for i, v := range x {
-		value, _ := gate(f, float64(v))
-		y[i] = float32(float64(v) * value)
+		y[i] = float32(math.Tanh(float64(v)))
 	}
 }
 
-func portableGatedBackward(f device.Activation, dx, dy, x []float32, accumulate bool) {
+func portableSigmoid(y, x []float32) {
+	for i, v := range x {
+		y[i] = float32(1 / (1 + math.Exp(-float64(v))))
+	}
+}
+
+// gateLeast is where every gate is 0: below it -infinity would make NaN.
+const gateLeast = -1000
+
+func portableGated(f device.Activation, y, x []float32) {
+	for i, v := range x {
+		x := max(gateLeast, float64(v))
+		value, _ := gate(f, x)
+		y[i] = float32(x * value)
+	}
+}
+
+func portableGradient(f device.Activation, dx, dy, saved []float32, accumulate bool) {
 	for i, g := range dy {
-		// Beyond 64 the slope is 0, and must not meet infinity.
-		v := max(-64, min(64, float64(x[i])))
-		value, slope := gate(f, v)
-		g = float32(float64(g) * (value + float64(v*slope)))
+		switch v := saved[i]; f {
+		case device.Tanh:
+			g *= 1 - float32(v*v)
+		case device.Sigmoid:
+			g *= float32((1 - v) * v)
+		default:
+			// Beyond 64 the slope is 0, and must not meet infinity.
+			x := max(-64, min(64, float64(v)))
+			value, slope := gate(f, x)
+			g = float32(float64(g) * (value + float64(x*slope)))
+		}
 		if accumulate {
 			g += dx[i]
 		}
 		dx[i] = g
 	}
+}
+
+func portableDropout(y, x []float32, scale float32, threshold uint32, seed uint64, at int) {
+	for i, v := range x {
+		v *= scale
+		if device.DropoutBits(seed, at+i) < threshold {
+			v = 0
+		}
+		y[i] = v
+	}
+}
+
+func portableShifted(y, x []float32, less, scale float32) {
+	for i, v := range x {
+		y[i] = (v - less) * scale
+	}
+}
+
+func portableAddRows(sums []float64, a []float32, stride, rows int) {
+	for i := range rows {
+		for j, v := range a[i*stride:][:len(sums)] {
+			sums[j] += float64(v)
+		}
+	}
+}
+
+func portableSum(x []float32) float32 {
+	var sum float64
+	for _, v := range x {
+		sum += float64(v)
+	}
+	return float32(sum)
 }
 
 func portableLargest(x []float32) float32 {

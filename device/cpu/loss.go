@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gradfusion/gradfusion/device"
 )
@@ -11,6 +12,7 @@ const softmaxRows = 32
 
 // softmaxTask is cross-entropy over rows.
 type softmaxTask struct {
+	set      *kernelSet
 	d        device.CrossEntropy
 	backward bool
 	in, out  []float32 // logits and probs, or probs and dlogits
@@ -42,7 +44,7 @@ func (k *kernels) CrossEntropyForward(d device.CrossEntropy, loss, correct, prob
 	parts := (d.Rows + softmaxRows - 1) / softmaxRows
 	w.losses, w.right = grow(w.losses, d.Rows), grow(w.right, parts)
 	t := &w.softmax
-	*t = softmaxTask{d: d, in: logits.F32(), out: probs.F32(), labels: labels.I32()[:d.Rows], losses: w.losses, right: w.right}
+	*t = softmaxTask{set: k.set, d: d, in: logits.F32(), out: probs.F32(), labels: labels.I32()[:d.Rows], losses: w.losses, right: w.right}
 	t.check()
 	k.pool.run(w, t, parts)
 	var total float64
@@ -65,7 +67,7 @@ func (k *kernels) CrossEntropyBackward(d device.CrossEntropy, dlogits, probs, la
 	device.Require(name, "labels", labels, device.I32, d.Rows)
 	w := k.take()
 	t := &w.softmax
-	*t = softmaxTask{d: d, backward: true, in: probs.F32(), out: dlogits.F32(), labels: labels.I32()[:d.Rows], seed: seed}
+	*t = softmaxTask{set: k.set, d: d, backward: true, in: probs.F32(), out: dlogits.F32(), labels: labels.I32()[:d.Rows], seed: seed}
 	t.check()
 	k.pool.run(w, t, (d.Rows+softmaxRows-1)/softmaxRows)
 	*t = softmaxTask{}
@@ -80,9 +82,9 @@ func (t *softmaxTask) do(_ *scratch, index int) {
 			t.gradient(out, in, t.labels[i])
 			continue
 		}
-		var best int
-		t.losses[i], best = t.softmax(out, in, t.labels[i])
-		if !t.ignored(t.labels[i]) && best == int(t.labels[i]) {
+		loss, rightly := t.softmax(out, in, t.labels[i])
+		t.losses[i] = loss
+		if rightly {
 			right++
 		}
 	}
@@ -91,37 +93,23 @@ func (t *softmaxTask) do(_ *scratch, index int) {
 	}
 }
 
-// softmax fills in one row of probabilities and returns its loss and the first
-// of its largest logits.
-func (t *softmaxTask) softmax(probs, logits []float32, label int32) (loss float64, best int) {
-	for j, v := range logits {
-		if v > logits[best] {
-			best = j
-		}
-	}
-	largest := float64(logits[best])
-	var sum, plain float64
-	for j, v := range logits {
-		e := math.Exp(float64(v) - largest)
-		probs[j] = float32(e)
-		sum += e
-		plain += float64(v)
-	}
-	inverse := 1 / sum
-	for j, p := range probs {
-		probs[j] = float32(float64(p) * inverse)
-	}
+// softmax fills in one row of probabilities and returns its loss, and whether
+// the label is the first of its largest logits.
+func (t *softmaxTask) softmax(probs, logits []float32, label int32) (loss float64, right bool) {
+	largest := t.set.largest(logits)
+	sum := t.set.exponentials(probs, logits, 1, largest)
+	t.set.scale(probs, probs, 1/sum)
 	if t.ignored(label) {
-		return 0, best
+		return 0, false
 	}
-	logSum := largest + math.Log(sum)
+	logSum := float64(largest) + math.Log(float64(sum))
 	loss = logSum - float64(logits[label])
 	if t.d.Smoothing != 0 {
 		// The mean over all classes of the negative logarithms.
-		s := float64(t.d.Smoothing)
+		s, plain := float64(t.d.Smoothing), float64(t.set.sum(logits))
 		loss = float64((1-s)*loss) + float64(s*(logSum-plain/float64(len(logits))))
 	}
-	return loss, best
+	return loss, logits[label] == largest && !slices.Contains(logits[:label], largest)
 }
 
 func (t *softmaxTask) gradient(dlogits, probs []float32, label int32) {
@@ -129,10 +117,7 @@ func (t *softmaxTask) gradient(dlogits, probs []float32, label int32) {
 		clear(dlogits)
 		return
 	}
-	even := float32(float64(t.d.Smoothing) / float64(t.d.Classes))
-	for j, p := range probs {
-		dlogits[j] = t.seed * (p - even)
-	}
+	t.set.shifted(dlogits, probs, float32(float64(t.d.Smoothing)/float64(t.d.Classes)), t.seed)
 	target := float32(float64(t.d.Smoothing)/float64(t.d.Classes) + (1 - float64(t.d.Smoothing)))
 	dlogits[label] = t.seed * (probs[label] - target)
 }

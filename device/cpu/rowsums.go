@@ -2,39 +2,43 @@ package cpu
 
 import "github.com/gradfusion/gradfusion/device"
 
-// rowSumsTask adds up the rows of a matrix; part p is 64 columns.
+// rowSumsColumns is how many columns a part has: long enough a run of each row
+// for the processor to see it coming.
+const rowSumsColumns = 128
+
+// rowSumsTask adds up the rows of a matrix; part p is rowSumsColumns columns.
 type rowSumsTask struct {
+	set        *kernelSet
 	out, a     []float32
 	rows, cols int
 	accumulate bool
 }
 
-const rowSumsColumns = 64
-
+// SumRows adds in float64, one row after the other.
 func (k *kernels) SumRows(out, a device.Buf, rows, cols int, accumulate bool) {
 	device.Require("SumRows", "out", out, device.F32, cols)
 	device.Require("SumRows", "a", a, device.F32, rows*cols)
 	w := k.take()
-	w.rowSums = rowSumsTask{out.F32(), a.F32(), rows, cols, accumulate}
+	w.rowSums = rowSumsTask{k.set, out.F32(), a.F32(), rows, cols, accumulate}
 	k.pool.run(w, &w.rowSums, (cols+rowSumsColumns-1)/rowSumsColumns)
 	w.rowSums = rowSumsTask{}
 	k.give(w)
 }
 
-func (t *rowSumsTask) do(_ *scratch, index int) {
+func (t *rowSumsTask) do(s *scratch, index int) {
 	lo := index * rowSumsColumns
-	hi := min(lo+rowSumsColumns, t.cols)
-	var sums [rowSumsColumns]float64
-	for i := range t.rows {
-		for j, v := range t.a[i*t.cols+lo : i*t.cols+hi] {
-			sums[j] += float64(v)
-		}
+	out := t.out[lo:min(lo+rowSumsColumns, t.cols)]
+	s.sums = grow(s.sums, len(out))
+	sums := s.sums
+	clear(sums)
+	if t.rows > 0 {
+		t.set.addRows(sums, t.a[lo:], t.cols, t.rows)
 	}
-	for j := lo; j < hi; j++ {
-		v := float32(sums[j-lo])
+	for j, sum := range sums {
+		v := float32(sum)
 		if t.accumulate {
-			v += t.out[j]
+			v += out[j]
 		}
-		t.out[j] = v
+		out[j] = v
 	}
 }

@@ -18,6 +18,7 @@ func calls() map[string]func(k device.Kernels) {
 	w, dw := ramp(conv.WeightLen()), ramp(conv.WeightLen())
 	mean, m2 := device.FromF64(make([]float64, 16)), device.FromF64(make([]float64, 16))
 	channels, gradients, shifts := ramp(16), ramp(16), ramp(16)
+	means, deviations := ramp(100), ramp(100)
 	long, other := ramp(100000), ramp(100000)
 	product := device.MatMul{M: 100, N: 50, K: 60, TransA: true, TransB: true, Activation: device.ReLU}
 	a, b, c := ramp(6000), ramp(3000), ramp(5000)
@@ -27,11 +28,24 @@ func calls() map[string]func(k device.Kernels) {
 	squares := device.FromF64(make([]float64, 1000))
 	parts := []device.Buf{long, other}
 	half := device.FromBytes(device.F16, make([]byte, 200000))
+	rows := device.LayerNorm{Rows: 100, Cols: 50, Epsilon: 1e-5}
+	lookup := device.Embedding{Rows: 10, Count: 4, Width: 10}
+	heads := device.Attention{Batch: 2, Length: 40, Heads: 2, Width: 8, Causal: true}
+	qkv, dqkv, attended, logsum := ramp(3*heads.YLen()), ramp(3*heads.YLen()), ramp(heads.YLen()), ramp(heads.LogLen())
 	return map[string]func(k device.Kernels){
-		"conv forward": func(k device.Kernels) { k.ConvForward(conv, y, x, w, device.Buf{}) },
-		"conv input":   func(k device.Kernels) { k.ConvBackwardInput(conv, dx, y, w) },
-		"conv weight":  func(k device.Kernels) { k.ConvBackwardWeight(conv, dw, x, y) },
-		"moments":      func(k device.Kernels) { k.Moments(norm, mean, m2, x) },
+		"layer norm":          func(k device.Kernels) { k.LayerNormForward(rows, c, means, deviations, a, b, b) },
+		"layer norm backward": func(k device.Kernels) { k.LayerNormBackward(rows, c, means, deviations, a, a, b, b, b) },
+		"embedding":           func(k device.Kernels) { k.EmbeddingForward(lookup, probs, a, labels) },
+		"embedding backward":  func(k device.Kernels) { k.EmbeddingBackward(lookup, b, a, labels) },
+		"attention":           func(k device.Kernels) { k.AttentionForward(heads, attended, logsum, qkv) },
+		"attention backward":  func(k device.Kernels) { k.AttentionBackward(heads, dqkv, attended, qkv, attended, logsum) },
+		"gelu":                func(k device.Kernels) { k.Activate(device.GELU, long, other) },
+		"gelu backward":       func(k device.Kernels) { k.ActivateBackward(device.GELU, long, other, other, true) },
+		"dropout":             func(k device.Kernels) { k.Dropout(long, other, 0.1, 1) },
+		"conv forward":        func(k device.Kernels) { k.ConvForward(conv, y, x, w, device.Buf{}) },
+		"conv input":          func(k device.Kernels) { k.ConvBackwardInput(conv, dx, y, w) },
+		"conv weight":         func(k device.Kernels) { k.ConvBackwardWeight(conv, dw, x, y) },
+		"moments":             func(k device.Kernels) { k.Moments(norm, mean, m2, x) },
 		"norm forward": func(k device.Kernels) {
 			k.BatchNormForward(norm, dx, x, channels, channels, channels, channels, device.Buf{})
 		},

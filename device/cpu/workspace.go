@@ -28,6 +28,7 @@ type scratch struct {
 	image memory // a zero-padded image
 	plane memory // an image in the other layout
 	steps []int64
+	sums  []float64
 
 	winograd winogradScratch
 }

@@ -59,7 +59,9 @@ func activate(f device.Activation, v float32) float32 {
 	case device.Sigmoid:
 		return float32(1 / (1 + math.Exp(-float64(v))))
 	case device.GELU, device.GELUTanh, device.SiLU:
-		return float32(float64(v) * gate(f, float64(v)))
+		// Far below the gate is 0, and must not meet -infinity.
+		x := max(-1000, float64(v))
+		return float32(x * gate(f, x))
 	}
 	return v
 }
