@@ -19,11 +19,11 @@ test: ## run all tests, a sample of the large ones
 	go test ./...
 
 # The emulator keeps tables of its own for mapped memory, which TestRegions
-# would count; TestLargeWorlds has nothing to do with the processor.
+# would count.
 test-arm64: ## run the tests of what computes as arm64, under qemu-user elsewhere
 	@test -n "$(emulator)" -o "$$(go env GOHOSTARCH)" = arm64 || { echo 'qemu-aarch64-static is missing; on Debian or Ubuntu: apt-get install qemu-user-static'; exit 1; }
 	$(test_arm64) -run 'NEON|Offsets|^TestConformance$$/^neon$$' ./device/cpu
-	$(test_arm64) -short -skip '^(TestRegions.*|TestLargeWorlds)$$' ./device/... ./nn/... ./optim ./collective/plan
+	$(test_arm64) -short -skip '^TestRegions' ./device/... ./nn/... ./optim
 
 test-extblas: ## test and compare the products of OpenBLAS and oneDNN, where they are installed
 	CGO_ENABLED=0 go test -tags extblas ./device/extblas

@@ -25,7 +25,7 @@ func parseConv(name string, set *kernelSet) (convMethod, error) {
 		return convDirect, nil
 	case "winograd2", "winograd4":
 		if set.winograd2 == nil {
-			return 0, fmt.Errorf("convolutions by %s need vector kernels, and these are %s; use auto or direct", name, set.name)
+			return 0, fmt.Errorf("convolutions by %s are for avx2 and avx512, and these kernels are %s; use auto or direct", name, set.name)
 		}
 		if name == "winograd2" {
 			return convWinograd2, nil
