@@ -9,22 +9,31 @@ import (
 	"github.com/gradfusion/gradfusion/nn"
 )
 
-// BenchmarkPass is forward and backward of one micro-batch of 64 on one thread.
+// BenchmarkPass is forward and backward of one micro-batch on one thread, at the
+// sizes of configs/bench.
 func BenchmarkPass(b *testing.B) {
-	for _, c := range []models.Config{config("mlp", 1, 28, 10), config("cnn", 1, 28, 10), config("resnet20", 1, 28, 10)} {
+	small := config("resnet18", 3, 32, 10)
+	small.Stem = "small"
+	for _, c := range []struct {
+		models.Config
+		batch int
+	}{
+		{config("mlp", 1, 28, 10), 64}, {config("cnn", 1, 28, 10), 64}, {config("resnet20", 3, 32, 10), 64},
+		{small, 32}, {config("resnet50", 3, 224, 1000), 8},
+	} {
 		b.Run(c.Name, func(b *testing.B) {
+			batch := c.batch
 			dev, err := cpu.New(cpu.Config{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			m, err := models.New(c)
+			m, err := models.New(c.Config)
 			if err != nil {
 				b.Fatal(err)
 			}
 			if err := nn.Materialize(dev, m.Blocks, 1); err != nil {
 				b.Fatal(err)
 			}
-			const batch = 64
 			in := m.Input(batch)
 			x := device.FromF32(make([]float32, in.Len()))
 			nn.Init{Kind: nn.Normal, Scale: 1}.Fill(x.F32(), 1, "x")
@@ -34,7 +43,7 @@ func BenchmarkPass(b *testing.B) {
 			for b.Loop() {
 				tape.Begin(nn.Pass{Training: true})
 				out := nn.Forward(tape, m.Blocks, tape.Input(x, in, false))[0]
-				tape.SeedLoss(tape.CrossEntropy(out, labels, nn.CrossEntropyConfig{}), 1.0/batch)
+				tape.SeedLoss(tape.CrossEntropy(out, labels, nn.CrossEntropyConfig{}), 1/float32(batch))
 				tape.Backward()
 				for _, s := range states {
 					s.Running.Update(nil)
