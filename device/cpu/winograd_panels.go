@@ -1,45 +1,45 @@
 package cpu
 
-// winogradPanels transforms the weights [K][C][3][3] into the panels of a
-// product, [group][position][panel of the group][depth][16]. Part i is a panel.
-type winogradPanels struct {
-	*winogradTask
-	weights []float32
-}
+// winogradPanels transforms the weights [K][C][3][3] into the panels of the
+// products of a task, [group][position][panel of the group][depth][16]. Part i
+// is a panel.
+type winogradPanels struct{ *winogradTask }
 
 // panelBatch is how many channels are transformed at once: their lines stay in
 // the first-level cache.
 const panelBatch = 16
 
-func (t *winogradTask) transformWeights(k *kernels, w *workspace, weights []float32) {
-	t.u = w.packed.floats((t.panels + t.perGroup - 1) / t.perGroup * t.groupLen)
-	w.winogradPanels = winogradPanels{t, weights}
-	k.pool.run(w, &w.winogradPanels, t.panels)
-	w.winogradPanels = winogradPanels{}
+func (t *winogradPanels) do(s *scratch, panel int) {
+	t.transformPanel(s, t.u[panel/t.perGroup*t.groupLen:], panel, 0, t.depth)
 }
 
-func (t *winogradPanels) do(s *scratch, panel int) {
+// transformPanel fills in a panel of the group at u from count blocks of
+// channels.
+func (t *winogradTask) transformPanel(s *scratch, u []float32, panel, from, count int) {
 	const taps = 9
 	d := &t.d
 	lines := s.plane.floats(panelBatch * taps * block)
 	temporary := s.winograd.temporary.floats(weightTemporary)
-	depth, width := d.C, min(block, d.K-panel*block)
+	channels, width := d.C, min(block, d.K-panel*block)
 	if t.backward {
-		depth, width = d.K, min(block, d.C-panel*block)
+		channels, width = d.K, min(block, d.C-panel*block)
 	}
-	for first := 0; first < depth; first += panelBatch {
-		n := min(panelBatch, depth-first)
+	u = u[panel%t.perGroup*t.perChunk*block*block:]
+	end := min((from+count)*block, channels)
+	for c := from * block; c < end; c += panelBatch {
+		n := min(panelBatch, end-c)
 		if t.backward {
 			for i := range n {
-				packTransposed(t.set, lines[i*taps*block:], t.weights[((first+i)*d.C+panel*block)*taps:], taps, taps, width)
+				packTransposed(t.set, lines[i*taps*block:], t.weights[((c+i)*d.C+panel*block)*taps:], taps, taps, width)
 			}
 		} else {
-			packTransposed(t.set, lines, t.weights[(panel*block*d.C+first)*taps:], d.C*taps, n*taps, width)
+			packTransposed(t.set, lines, t.weights[(panel*block*d.C+c)*taps:], d.C*taps, n*taps, width)
 		}
-		t.form.weights(&t.u[t.uAt(panel)+first*block], &lines[0], &temporary[0], t.uSlab*4, n)
+		t.form.weights(&u[(c-from*block)*block], &lines[0], &temporary[0], t.uSlab*4, n)
 	}
-	for p := range t.positions {
-		rest := t.u[t.uAt(panel)+p*t.uSlab:][:t.depth*block*block]
-		clear(rest[depth*block:])
+	if padding := (from+count)*block - end; padding > 0 {
+		for p := range t.positions {
+			clear(u[p*t.uSlab+(end-from*block)*block:][:padding*block])
+		}
 	}
 }

@@ -22,7 +22,10 @@ type winogradTask struct {
 	perPart         int // rows of tiles
 	perBlock        int // rows of tiles between transforms
 	perGroup        int // panels between transforms
-	u               []float32
+	perChunk        int // blocks of depth of one product
+	weights         []float32
+	u               []float32 // transformed weights, or
+	v               []float32 // transformed inputs, for all parts
 	rows            []row
 	steps           []int64
 	lastMask        columnMask
@@ -66,10 +69,26 @@ func (k *kernels) winogradBackwardInput(form *winogradForm, d device.Conv, dx, d
 
 func (k *kernels) runWinograd(w *workspace, weights device.Buf) {
 	t := &w.winograd
-	t.cut(k.pool.threads)
-	t.transformWeights(k, w, weights.F32())
+	t.weights = weights.F32()
+	wide := t.isWide()
+	if wide {
+		t.cutWide()
+	} else {
+		t.cut(k.pool.threads)
+	}
 	t.tables(w)
-	k.pool.run(w, t, (t.winogradTiles.rows()+t.perPart-1)/t.perPart)
+	groups := (t.panels + t.perGroup - 1) / t.perGroup
+	if wide {
+		t.v = w.sums.floats(t.positions * slabLen(t.depth, t.perBlock*t.wide))
+		w.winogradInputs, w.winogradGroups = winogradInputs{t}, winogradGroups{t}
+		k.pool.run(w, &w.winogradInputs, t.depth)
+		k.pool.run(w, &w.winogradGroups, groups)
+	} else {
+		t.u = w.packed.floats(groups * t.groupLen)
+		w.winogradPanels = winogradPanels{t}
+		k.pool.run(w, &w.winogradPanels, t.panels)
+		k.pool.run(w, t, (t.winogradTiles.rows()+t.perPart-1)/t.perPart)
+	}
 	*t = winogradTask{}
 	k.give(w)
 }
@@ -91,6 +110,7 @@ func (t *winogradTask) cut(threads int) {
 		t.perBlock = min(t.perBlock, t.perPart)
 	}
 	t.perGroup = min(t.panels, max(1, winogradBytes/(line*t.perBlock*t.wide)))
+	t.perChunk = t.depth
 	t.uSlab = slabLen(t.perGroup*t.depth, block)
 	t.groupLen = t.positions * t.uSlab
 }
@@ -107,11 +127,15 @@ func (t *winogradTask) tables(w *workspace) {
 	t.rows, t.steps = w.rows, w.steps
 }
 
-func (t *winogradTask) do(s *scratch, part int) {
+func (t *winogradTask) start(s *scratch) {
 	s.winograd.start(&t.winogradTiles)
 	if t.backward {
 		s.winograd.carry.floats(t.panels * t.carryLen())
 	}
+}
+
+func (t *winogradTask) do(s *scratch, part int) {
+	t.start(s)
 	end := min((part+1)*t.perPart, t.winogradTiles.rows())
 	for r := part * t.perPart; r < end; r += t.perBlock {
 		t.block(s, r, min(r+t.perBlock, end))
@@ -121,8 +145,8 @@ func (t *winogradTask) do(s *scratch, part int) {
 // block computes the rows [from, to) of tiles.
 func (t *winogradTask) block(s *scratch, from, to int) {
 	tiles := t.perBlock * t.wide
-	vSlab, mSlab := slabLen(t.depth, tiles), slabLen(t.perGroup, tiles)
-	v, m := s.winograd.v.floats(t.positions*vSlab), s.winograd.m.floats(t.positions*mSlab)
+	vSlab := slabLen(t.depth, tiles)
+	v, m := s.winograd.v.floats(t.positions*vSlab), s.winograd.m.floats(t.positions*slabLen(t.perGroup, tiles))
 	for c := range t.depth {
 		for r := from; r < to; r++ {
 			t.transformIn(s, v[(c*tiles+(r-from)*t.wide)*block:], c, r, vSlab)
@@ -131,36 +155,42 @@ func (t *winogradTask) block(s *scratch, from, to int) {
 	rows := t.rows[:(to-from)*t.wide]
 	for first := 0; first < t.panels; first += t.perGroup {
 		last := min(first+t.perGroup, t.panels)
-		t.multiply(s, m, v, first, last, rows)
-		for panel := first; panel < last; panel++ {
-			for r := from; r < to; r++ {
-				t.transformOut(s, m[((panel-first)*tiles+(r-from)*t.wide)*block:], panel, r, mSlab)
-			}
-		}
+		t.multiply(s, m, v, t.u[first/t.perGroup*t.groupLen:], last-first, last == t.panels, rows, t.depth, false)
+		t.finish(s, m, first, last, from, to)
 	}
 }
 
-// multiply computes the positions of panels [first, last).
-func (t *winogradTask) multiply(s *scratch, m, v []float32, first, last int, rows []row) {
+// multiply computes the positions of a group of panels, or adds to them, from
+// count blocks of channels.
+func (t *winogradTask) multiply(s *scratch, m, v, u []float32, panels int, hasLast bool, rows []row, count int, accumulate bool) {
 	tiles := t.perBlock * t.wide
 	vSlab, mSlab := slabLen(t.depth, tiles), slabLen(t.perGroup, tiles)
 	s.tile = tile{
-		steps: unsafe.Pointer(unsafe.SliceData(t.steps)), blocks: t.depth,
-		panels: last - first, strideB: t.depth * block * block * 4, strideC: tiles * block * 4,
+		steps: unsafe.Pointer(unsafe.SliceData(t.steps)), blocks: count,
+		panels: panels, strideB: t.perChunk * block * block * 4, strideC: tiles * block * 4,
 	}
-	if t.lastIsNarrow && last == t.panels {
-		s.tile.flags, s.tile.mask = flagClear, unsafe.Pointer(&t.lastMask)
+	if accumulate {
+		s.tile.flags = flagAccumulate
+	}
+	if t.lastIsNarrow && hasLast {
+		s.tile.flags |= flagClear
+		s.tile.mask = unsafe.Pointer(&t.lastMask)
 	}
 	for p := range t.positions {
-		s.tile.a, s.tile.b, s.tile.c = address(v, p*vSlab), address(t.u, t.uAt(first)+p*t.uSlab), address(m, p*mSlab)
+		s.tile.a, s.tile.b, s.tile.c = address(v, p*vSlab), address(u, p*t.uSlab), address(m, p*mSlab)
 		runTile(t.set.tile, &s.tile, rows)
 	}
 	s.tile = tile{}
 }
 
-// uAt returns where position 0 of a panel of weights lies.
-func (t *winogradTask) uAt(panel int) int {
-	return panel/t.perGroup*t.groupLen + panel%t.perGroup*t.depth*block*block
+// finish transforms the positions of panels [first, last).
+func (t *winogradTask) finish(s *scratch, m []float32, first, last, from, to int) {
+	tiles := t.perBlock * t.wide
+	for panel := first; panel < last; panel++ {
+		for r := from; r < to; r++ {
+			t.transformOut(s, m[((panel-first)*tiles+(r-from)*t.wide)*block:], panel, r, slabLen(t.perGroup, tiles))
+		}
+	}
 }
 
 func (t *winogradTask) transformIn(s *scratch, v []float32, c, r, slab int) {

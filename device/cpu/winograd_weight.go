@@ -17,32 +17,45 @@ type winogradGradient struct {
 	dw       []float32
 	partial  []float32 // [group][block of K][position][C][16 of K]
 	groups   int
-	perBlock int // rows of tiles
+	perBlock int       // rows of tiles
+	perChunk int       // blocks of C of one product
+	v, g     []float32 // transformed images, where all parts share them
 	rows     []row
 	steps    []int64
 }
 
 // winogradSums bounds the bytes of all partial sums.
-const winogradSums = 16 << 20
+const winogradSums = 32 << 20
 
 func (k *kernels) winogradBackwardWeight(form *winogradForm, d device.Conv, dw, x, dy device.Buf) {
 	w := k.take()
 	t := &w.winogradGradient
 	*t = winogradGradient{winogradTiles: newWinogradTiles(form, d), set: k.set, x: x.F32(), dy: dy.F32(), dw: dw.F32()}
-	t.groups = min(d.N, max(1, min(gradientParts/2, winogradSums/(4*t.groupLen()))))
+	if t.isWide() {
+		k.runWideGradient(w)
+	} else {
+		k.runGradient(w)
+	}
+	*t = winogradGradient{}
+	k.give(w)
+}
+
+func (k *kernels) runGradient(w *workspace) {
+	t := &w.winogradGradient
+	t.perChunk = t.blocksC
+	t.groups = min(t.d.N, max(2, min(gradientParts/2, winogradSums/(4*t.groupLen()))))
 	tiles := max(winogradTilesLeast, winogradBytes/(t.positions*block*4*max(t.blocksC, t.blocksK)))
-	t.perBlock = max(1, min(tiles/t.wide, (d.N+t.groups-1)/t.groups*t.high))
+	t.perBlock = max(1, min(tiles/t.wide, (t.d.N+t.groups-1)/t.groups*t.high))
 	t.tables(w)
 	t.partial = w.sums.floats(t.groups * t.groupLen())
 	k.pool.run(w, t, t.groups)
 	w.winogradStore = winogradStore{t}
 	k.pool.run(w, &w.winogradStore, t.blocksK)
-	*t, w.winogradStore = winogradGradient{}, winogradStore{}
-	k.give(w)
+	w.winogradStore = winogradStore{}
 }
 
 // sumsSlab returns the floats of a position of 16 output channels.
-func (t *winogradGradient) sumsSlab() int { return slabLen(t.blocksC, block) }
+func (t *winogradGradient) sumsSlab() int { return slabLen(t.perChunk, block) }
 
 // sumsLen returns the floats of 16 output channels of a group.
 func (t *winogradGradient) sumsLen() int { return t.positions * t.sumsSlab() }
@@ -51,7 +64,7 @@ func (t *winogradGradient) groupLen() int { return t.blocksK * t.sumsLen() }
 
 func (t *winogradGradient) tables(w *workspace) {
 	tiles := t.perBlock * t.wide
-	w.rows, w.steps = grow(w.rows, t.blocksC*block), grow(w.steps, tiles)
+	w.rows, w.steps = grow(w.rows, t.perChunk*block), grow(w.steps, tiles)
 	for i := range w.rows {
 		w.rows[i] = row{int64((i/block*tiles*block + i%block) * 4), int64(i * block * 4)}
 	}
@@ -74,26 +87,43 @@ func (t *winogradGradient) block(s *scratch, sums []float32, from, to int, accum
 	tiles := t.perBlock * t.wide
 	vSlab, gSlab := slabLen(t.blocksC, tiles), slabLen(t.blocksK, tiles)
 	v, g := s.winograd.v.floats(t.positions*vSlab), s.winograd.m.floats(t.positions*gSlab)
-	inPlane, outPlane := t.d.H*t.d.W*block, t.d.OutH()*t.d.OutW()*block
-	for r := from; r < to; r++ {
-		n, at := r/t.high, (r-from)*t.wide
-		for c := range t.blocksC {
-			t.fromData(&s.winograd, v[(c*tiles+at)*block:], t.x[(n*t.blocksC+c)*inPlane:][:inPlane], r%t.high, vSlab)
-		}
-		for k := range t.blocksK {
-			t.fromGradient(&s.winograd, g[(k*tiles+at)*block:], t.dy[(n*t.blocksK+k)*outPlane:][:outPlane], r%t.high, gSlab)
+	for c := range t.blocksC + t.blocksK {
+		for r := from; r < to; r++ {
+			t.transform(s, v, g, c, r, r-from)
 		}
 	}
+	t.multiply(s, sums, v, g, t.blocksK, (to-from)*t.wide, t.rows, accumulate)
+}
+
+// transform brings row r of tiles of block c of the channels of x, and after
+// those of dy, to where row "at" of a block of tiles lies.
+func (t *winogradGradient) transform(s *scratch, v, g []float32, c, r, at int) {
+	tiles := t.perBlock * t.wide
+	n, at := r/t.high, at*t.wide
+	if c < t.blocksC {
+		plane := t.d.H * t.d.W * block
+		t.fromData(&s.winograd, v[(c*tiles+at)*block:], t.x[(n*t.blocksC+c)*plane:][:plane], r%t.high, slabLen(t.blocksC, tiles))
+		return
+	}
+	c -= t.blocksC
+	plane := t.d.OutH() * t.d.OutW() * block
+	t.fromGradient(&s.winograd, g[(c*tiles+at)*block:], t.dy[(n*t.blocksK+c)*plane:][:plane], r%t.high, slabLen(t.blocksK, tiles))
+}
+
+// multiply computes or adds to the sums of panels of 16 output channels.
+func (t *winogradGradient) multiply(s *scratch, sums, v, g []float32, panels, count int, rows []row, accumulate bool) {
+	tiles := t.perBlock * t.wide
 	s.tile = tile{
-		steps: unsafe.Pointer(unsafe.SliceData(t.steps)), singles: (to - from) * t.wide,
-		panels: t.blocksK, strideB: tiles * block * 4, strideC: t.sumsLen() * 4,
+		steps: unsafe.Pointer(unsafe.SliceData(t.steps)), singles: count,
+		panels: panels, strideB: tiles * block * 4, strideC: t.sumsLen() * 4,
 	}
 	if accumulate {
 		s.tile.flags = flagAccumulate
 	}
+	vSlab, gSlab := slabLen(t.blocksC, tiles), slabLen(t.blocksK, tiles)
 	for p := range t.positions {
 		s.tile.a, s.tile.b, s.tile.c = address(v, p*vSlab), address(g, p*gSlab), address(sums, p*t.sumsSlab())
-		runTile(t.set.tile, &s.tile, t.rows)
+		runTile(t.set.tile, &s.tile, rows)
 	}
 	s.tile = tile{}
 }
@@ -109,12 +139,20 @@ func (t *winogradStore) do(s *scratch, k int) {
 	for g := 1; g < t.groups; g++ {
 		t.set.add(sums, sums, t.partial[g*t.groupLen()+k*t.sumsLen():][:t.sumsLen()])
 	}
+	t.store(s, sums, k, 0, t.blocksC)
+}
+
+// store transforms the sums of count blocks of input channels and 16 output
+// channels.
+func (t *winogradGradient) store(s *scratch, sums []float32, k, from, count int) {
+	const taps = 9
 	temporary := s.winograd.temporary.floats(weightTemporary)
 	lines := s.plane.floats(panelBatch * taps * block)
 	depth := t.d.C * taps
-	for c := 0; c < t.d.C; c += panelBatch {
-		n := min(panelBatch, t.d.C-c)
-		t.form.weightsGradient(&lines[0], &sums[c*block], &temporary[0], t.sumsSlab()*4, n)
+	end := min((from+count)*block, t.d.C)
+	for c := from * block; c < end; c += panelBatch {
+		n := min(panelBatch, end-c)
+		t.form.weightsGradient(&lines[0], &sums[(c-from*block)*block], &temporary[0], t.sumsSlab()*4, n)
 		t.set.storeLines(t.dw[k*block*depth+c*taps:], lines, depth, n*taps, min(block, t.d.K-k*block), t.d.Accumulate)
 	}
 }

@@ -72,8 +72,12 @@ type workspace struct {
 
 	winograd         winogradTask
 	winogradPanels   winogradPanels
+	winogradInputs   winogradInputs
+	winogradGroups   winogradGroups
 	winogradGradient winogradGradient
 	winogradStore    winogradStore
+	winogradImages   winogradImages
+	winogradChunks   winogradChunks
 }
 
 func newWorkspace(set *kernelSet) *workspace {
