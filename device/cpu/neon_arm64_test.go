@@ -164,3 +164,69 @@ func TestNEONTranspose(t *testing.T) {
 		}
 	}
 }
+
+func TestNEONSumSquares(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for blocks := range 4 {
+		x, want, got := make([]float32, blocks*device.NormBlock), make([]float64, blocks), make([]float64, blocks)
+		for i := range x {
+			x[i] = float32(random.NormFloat64())
+		}
+		portableSumSquares(want, x)
+		neonKernels().sumSquares(got, x)
+		require.Equal(t, want, got)
+	}
+}
+
+// TestNEONNorms compares what fuses nothing to the bit, and the sums on pixels
+// and means that make them exact.
+func TestNEONNorms(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	fast, plain := neonKernels(), portableKernels()
+	draw := func(n int) []float32 {
+		x, _ := numbers(random, n)
+		return x
+	}
+	var p normNumbers
+	for _, x := range []*[block]float32{&p.mean, &p.factor, &p.shift, &p.offset, &p.slope} {
+		for i := range x {
+			x[i] = float32(random.IntN(9) - 4)
+		}
+	}
+	for pixels := 1; pixels <= 9; pixels++ {
+		n := pixels * block
+		x, dy := draw(n), draw(n)
+		want, got, wantAside, gotAside := draw(n), make([]float32, n), make([]float32, n), make([]float32, n)
+		copy(got, want)
+		for variant := range 8 {
+			var other, aside, asideToo []float32
+			if variant&1 != 0 {
+				other = draw(n)
+			}
+			plain.normForward(want, x, other, &p, variant&2 != 0)
+			fast.normForward(got, x, other, &p, variant&2 != 0)
+			sameBits(t, want, got, "norm forward", n)
+			if variant&2 != 0 {
+				aside, asideToo = wantAside, gotAside
+			}
+			plain.normBackwardOutputs(want, aside, dy, x, other, &p, variant&4 != 0)
+			fast.normBackwardOutputs(got, asideToo, dy, x, other, &p, variant&4 != 0)
+			sameBits(t, want, got, "norm backward", n)
+			sameBits(t, wantAside, gotAside, "norm backward, residual", n)
+		}
+		whole := make([]float32, n)
+		for i := range whole {
+			whole[i] = float32(pixels * (random.IntN(9) - 4)) // an average is an integer
+		}
+		var moments, momentsToo planeMoments
+		plain.momentsOf(&moments, whole)
+		fast.momentsOf(&momentsToo, whole)
+		require.Equal(t, moments, momentsToo, "%d pixels", pixels)
+		for _, y := range [][]float32{nil, draw(n)} {
+			var sums, sumsToo planeSums
+			plain.normBackwardSums(&sums, whole, whole, y, &p)
+			fast.normBackwardSums(&sumsToo, whole, whole, y, &p)
+			require.Equal(t, sums, sumsToo, "%d pixels", pixels)
+		}
+	}
+}
