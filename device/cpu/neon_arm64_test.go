@@ -12,6 +12,17 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
+func TestNEONIsChosen(t *testing.T) {
+	for _, name := range []string{"", "auto", "neon"} {
+		d, err := New(Config{Kernels: name})
+		require.NoError(t, err)
+		require.Equal(t, "cpu(neon)", d.Name())
+		require.NoError(t, d.Close())
+	}
+	_, err := New(Config{Kernels: "avx2"})
+	require.ErrorContains(t, err, "known here: auto, neon, portable")
+}
+
 // TestNEONTile compares all numbers of rows, steps and panels, and all flags,
 // with the portable tile on small integers, whose sums are exact.
 func TestNEONTile(t *testing.T) {
