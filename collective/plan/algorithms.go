@@ -39,6 +39,7 @@ func Algorithms() []Algorithm {
 	return []Algorithm{
 		{Name: "naive", Kinds: Kinds(), Plan: flat(Naive), Crowded: true},
 		{Name: "halving-doubling", Kinds: with(whole, parts...), Plan: flat(HalvingDoubling)},
+		{Name: "doubling", Kinds: []Kind{AllReduce}, Plan: flat(Doubling)},
 		{Name: "bruck", Kinds: with(parts, AllReduce, AllToAll, Barrier), Plan: flat(Bruck), Relays: []Kind{AllToAll}},
 		{Name: "tree", Kinds: with(whole, Barrier), Plan: flat(Tree), Pipelines: true},
 		{Name: "double-tree", Kinds: whole, Plan: flat(DoubleTree), Pipelines: true},

@@ -31,6 +31,7 @@ func TestRounds(t *testing.T) {
 			{"halving-doubling", plan.HalvingDoubling(plan.AllReduce, n, 0), 2*down + 2*fold},
 			{"halving-doubling", plan.HalvingDoubling(plan.ReduceScatter, n, 0), down + 2*fold},
 			{"halving-doubling", plan.HalvingDoubling(plan.Broadcast, n, 0), 2*down + fold},
+			{"doubling", plan.Doubling(plan.AllReduce, n, 0), down + 2*fold},
 			{"bruck", plan.Bruck(plan.AllReduce, n, 0), 2 * log},
 			{"bruck", plan.Bruck(plan.Barrier, n, 0), log},
 			{"ring", plan.Ring(plan.AllReduce, n, 0), 2 * (n - 1)},

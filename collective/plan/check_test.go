@@ -110,8 +110,8 @@ func TestSameOrder(t *testing.T) {
 	require.Error(t, plan.SameOrder(ring, plan.Naive(k, 4, 0), k, 0))
 }
 
-// TestHazards: only Bruck's turning parts and the owner's own value of a direct
-// sum need copies. (A barrier's chunk has no content to copy.)
+// TestHazards: only Bruck's turning parts, the owner's own value of a direct sum
+// and what partners of doubling exchange need copies. (A barrier's chunk has no content to copy.)
 func TestHazards(t *testing.T) {
 	for _, a := range plan.Algorithms() {
 		for _, k := range a.Kinds {
@@ -125,6 +125,8 @@ func TestHazards(t *testing.T) {
 				require.Positive(t, count)
 			case direct && (k == plan.AllReduce || k == plan.ReduceScatter && a.Name == "direct" || k == plan.Reduce && a.Name == "direct"):
 				require.Equal(t, 5, count, "%s %v", a.Name, k)
+			case a.Name == "doubling":
+				require.Equal(t, 8, count) // 4 ranks in each of 2 rounds
 			default:
 				require.Zero(t, count, "%s %v", a.Name, k)
 			}

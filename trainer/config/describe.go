@@ -113,7 +113,7 @@ amp.loss_scale  dynamic, or a fixed factor
 amp.keep_batchnorm_fp32  BatchNorm stays in float32 under O2 and O3
 collective.backend  cpu or ascend
 collective.transport  auto, shm, tcp or inproc (all ranks in one process)
-collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, bruck, direct, pairwise, hierarchical; in 8 segments tree/8; by size and operation "tree:64KiB,ring" or "allreduce=tree:64KiB,ring;broadcast=tree"
+collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, doubling, bruck, direct, pairwise, hierarchical; in 8 segments tree/8; by size and operation "tree:64KiB,ring" or "allreduce=tree:64KiB,ring;broadcast=tree"
 collective.timeout  a call that takes longer has failed
 collective.stall  a call that waits longer is reported: who is missing, and what it does instead; 0s reports none
 collective.heartbeat  interval at which ranks show that they live; one that misses three is reported
