@@ -1,9 +1,11 @@
 package cpu
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // task is work cut into parts that write disjoint outputs.
@@ -14,28 +16,41 @@ type task interface {
 
 // share is one task being worked on by several threads.
 type share struct {
-	task   task
-	parts  int
-	next   atomic.Int64 // the first part that nobody has taken
-	wanted int          // helpers that may still join
-	active int          // helpers inside
-	idle   *sync.Cond   // active has become 0
+	task    task
+	parts   int
+	next    atomic.Int64 // the first part that nobody has taken
+	open    atomic.Int32 // helpers that may still join; changes under the pool's lock
+	active  atomic.Int32 // helpers inside
+	waiting atomic.Bool  // the caller sleeps until the last helper is out
+	idle    *sync.Cond
 }
 
 // pool is the threads of a device: the callers and threads-1 helpers. A caller
 // offers its task and works on it itself; helpers that are free join. A caller
-// never waits for a helper that has not joined.
+// never waits for a helper that has not joined. Who waits looks for a while
+// before it sleeps: to wake a thread takes as long as many kernels.
 type pool struct {
 	threads int
+	patient time.Duration // how long to look before sleeping
+	offers  atomic.Int32  // length of queue, for those who look
+	closed  atomic.Bool
+	helpers sync.WaitGroup
+
 	mu      sync.Mutex
 	offered *sync.Cond
+	asleep  int // helpers that wait for offered and have not been woken
 	queue   []*share
-	closed  bool
-	helpers sync.WaitGroup
 }
 
+// patience is longer than what a pass computes on one thread between two kernels
+// and far shorter than a step.
+const patience = 200 * time.Microsecond
+
 func newPool(threads int) *pool {
-	p := &pool{threads: threads}
+	p := &pool{threads: threads, patient: patience}
+	if threads > runtime.NumCPU() {
+		p.patient = 0 // who looks would keep another thread from computing
+	}
 	p.offered = sync.NewCond(&p.mu)
 	for range threads - 1 {
 		p.helpers.Go(p.help)
@@ -45,7 +60,7 @@ func newPool(threads int) *pool {
 
 func (p *pool) close() {
 	p.mu.Lock()
-	p.closed = true
+	p.closed.Store(true)
 	p.offered.Broadcast()
 	p.mu.Unlock()
 	p.helpers.Wait()
@@ -81,53 +96,112 @@ func (sh *share) work(s *scratch) {
 func (p *pool) offer(sh *share, helpers int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed.Load() {
 		return
 	}
 	if sh.idle == nil {
 		sh.idle = sync.NewCond(&p.mu)
 	}
-	sh.wanted = helpers
+	sh.open.Store(int32(helpers))
 	p.queue = append(p.queue, sh)
-	for range helpers {
+	p.offers.Store(int32(len(p.queue)))
+	for range min(p.asleep, helpers) {
+		p.asleep--
 		p.offered.Signal()
 	}
 }
 
 // finish withdraws the offer and waits for the helpers that took it.
 func (p *pool) finish(sh *share) {
+	if sh.open.Load() > 0 {
+		p.mu.Lock()
+		sh.open.Store(0)
+		p.remove(sh)
+		p.mu.Unlock()
+	}
+	for look := p.look(); look.more(); {
+		if sh.active.Load() == 0 {
+			return
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	sh.waiting.Store(true)
+	for sh.active.Load() > 0 {
+		sh.idle.Wait()
+	}
+	sh.waiting.Store(false)
+}
+
+// remove takes sh out of the queue, where it is there.
+func (p *pool) remove(sh *share) {
 	if i := slices.Index(p.queue, sh); i >= 0 {
 		p.queue = slices.Delete(p.queue, i, i+1)
-	}
-	for sh.active > 0 {
-		sh.idle.Wait()
+		p.offers.Store(int32(len(p.queue)))
 	}
 }
 
 // help is the life of a helper.
 func (p *pool) help() {
 	var s scratch
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for {
-		for len(p.queue) == 0 && !p.closed {
-			p.offered.Wait()
-		}
-		if p.closed {
+		sh := p.join()
+		if sh == nil {
 			return
 		}
-		sh := p.queue[0]
-		sh.active++
-		if sh.wanted--; sh.wanted == 0 {
-			p.queue = slices.Delete(p.queue, 0, 1)
-		}
-		p.mu.Unlock()
 		sh.work(&s)
-		p.mu.Lock()
-		if sh.active--; sh.active == 0 {
+		if sh.active.Add(-1) == 0 && sh.waiting.Load() {
+			p.mu.Lock()
 			sh.idle.Signal()
+			p.mu.Unlock()
 		}
 	}
+}
+
+// join returns the next share to work on, nil when the pool is closed.
+func (p *pool) join() *share {
+	for look := p.look(); look.more() && p.offers.Load() == 0 && !p.closed.Load(); {
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) == 0 && !p.closed.Load() {
+		p.asleep++
+		p.offered.Wait()
+	}
+	if p.closed.Load() {
+		return nil
+	}
+	sh := p.queue[0]
+	sh.active.Add(1)
+	if sh.open.Add(-1) == 0 {
+		p.remove(sh)
+	}
+	return sh
+}
+
+// look is a wait that does not sleep.
+type look struct {
+	left  time.Duration
+	since time.Time
+	count int
+}
+
+func (p *pool) look() look { return look{left: p.patient} }
+
+// more pauses, but not at first, and reports whether to look again.
+func (l *look) more() bool {
+	const between = 16 // looks from one view of the clock to the next
+	if l.left == 0 {
+		return false
+	}
+	switch {
+	case l.count == 0:
+		l.since = time.Now()
+	case l.count%between == 0 && time.Since(l.since) > l.left:
+		return false
+	default:
+		pause()
+	}
+	l.count++
+	return true
 }
