@@ -48,6 +48,7 @@ func avx512Kernels() *kernelSet {
 	set.functions = functionsAVX512()
 	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
 	set.winogradKernels = winogradsAVX512()
+	set.depth = 2048
 	set.transpose, set.lines, set.turn = transposeWide, linesWide, turnWide
 	return set
 }
@@ -57,6 +58,7 @@ func avx2Kernels() *kernelSet {
 		name:      "avx2",
 		functions: functionsAVX2(),
 		tile:      func(t *tile) { t.each(1, rowsAVX2, tileNarrow) },
+		depth:     512,
 		transpose: transposeFast,
 
 		untranspose:     untransposeFast,

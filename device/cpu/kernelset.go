@@ -13,6 +13,10 @@ type kernelSet struct {
 	name string
 	functions
 	tile func(*tile)
+	// depth is the most steps for which a product runs a tile: the panels that
+	// share them, so many floats wide, should fill no more than a part of the
+	// second-level cache, or of the first-level one when there is one panel.
+	depth int
 	// transpose sets dst[k*16+i] = src[i*stride+k] for 16 rows and n columns.
 	transpose func(dst, src []float32, stride, n int)
 	// untranspose sets, or adds to, dst[i*stride+k] from src[k*16+i] for 16 rows;
@@ -78,6 +82,7 @@ func portableKernels() *kernelSet {
 		name:      "portable",
 		functions: portableFunctions(),
 		tile:      func(t *tile) { t.each(1, tileRows, portableTile) },
+		depth:     512,
 		transpose: portableTranspose,
 		lines:     portableLines,
 

@@ -36,7 +36,7 @@ func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	}
 	k.packSides(w)
 	t.tables(w)
-	k.pool.run(w, t, t.blocks*t.groups)
+	k.pool.run(w, t, t.parts)
 	*t = productTask{}
 	k.give(w)
 }
@@ -59,29 +59,39 @@ func (k *kernels) packSides(w *workspace) {
 	t := &w.product
 	t.panels = panels(t.right.count)
 	t.rowsOf = productRows
-	if t.turned {
-		t.rowsOf = turnedRows
+	if t.left.count <= productAlone && !t.turned {
+		t.rowsOf = productAlone
 	}
 	t.blocks = (t.left.count + t.rowsOf - 1) / t.rowsOf
 	wide := max(tilePanels, panelFloats/(max(1, t.d.K)*tileColumns)/tilePanels*tilePanels)
 	t.groups = (t.panels + wide - 1) / wide
-	if k.pool.threads > 1 {
-		t.groups = min(t.panels, max(t.groups, (4*k.pool.threads+t.blocks-1)/t.blocks))
-	}
-	// The panels of a single block are used once, so each part packs its own.
-	if t.private = t.blocks == 1; !t.private {
+	threads := k.pool.threads
+	// A part that does all rows packs its panels itself, and uses them before
+	// they leave the cache.
+	if t.private = threads == 1 || t.blocks == 1 || t.groups >= 4*threads; t.private {
+		if threads > 1 {
+			t.groups = min(t.panels, max(t.groups, 4*threads))
+		}
+		t.parts = t.groups
+	} else {
+		t.groups = min(t.panels, max(t.groups, (4*threads+t.blocks-1)/t.blocks))
+		t.parts = t.groups * t.blocks
 		t.packed = k.packSide(w, &w.packed, t.right)
 	}
 	if !t.left.along {
-		t.left.data = k.packSide(w, &w.left, t.left)
+		w.rowBlocks = rowBlocksTask{k.set, w.left.floats(t.blocks * t.rowsOf * panels(t.d.K) * tileColumns), t.left, t.d.K, t.rowsOf}
+		t.left.data = w.rowBlocks.dst
+		k.pool.run(w, &w.rowBlocks, panels(t.d.K))
+		w.rowBlocks = rowBlocksTask{}
 	}
 }
 
 // packSide packs all of s.
 func (k *kernels) packSide(w *workspace, m *memory, s side) []float32 {
-	dst := m.floats(panels(s.count) * w.product.d.K * tileColumns)
-	w.pack = packTask{set: k.set, dst: dst, src: s, depth: w.product.d.K}
+	depth := w.product.d.K
+	w.pack = packTask{set: k.set, dst: m.floats(panels(s.count) * depth * tileColumns), src: s, depth: depth}
 	k.pool.run(w, &w.pack, w.pack.parts())
+	dst := w.pack.dst
 	w.pack = packTask{}
 	return dst
 }

@@ -43,7 +43,9 @@ func (t *packTask) pack(lo, hi, from, to int) {
 			if p >= whole {
 				n = width
 			}
-			packTransposed(t.set, t.dst[((p-lo)*t.depth+from)*tileColumns:], t.src.data[p*tileColumns*t.src.stride+from:], t.src.stride, to-from, n)
+			for k := from; k < to; k += packDepth {
+				packTransposed(t.set, t.dst[((p-lo)*t.depth+k)*tileColumns:], t.src.data[p*tileColumns*t.src.stride+k:], t.src.stride, min(packDepth, to-k), n)
+			}
 		}
 		return
 	}
@@ -62,8 +64,30 @@ func (t *packTask) pack(lo, hi, from, to int) {
 	}
 }
 
-// packWidth bounds one call of lines, as maxTileWork does a tile.
-const packWidth = 64
+// rowBlocksTask turns a left side whose vectors are side by side into blocks of
+// rowsOf rows: [count/rowsOf][depth/16][rowsOf][16]. Part i is 16 steps.
+type rowBlocksTask struct {
+	set    *kernelSet
+	dst    []float32
+	src    side
+	depth  int
+	rowsOf int
+}
+
+func (t *rowBlocksTask) do(_ *scratch, index int) {
+	width := min(tileColumns, t.depth-index*tileColumns)
+	for first := 0; first < t.src.count; first += t.rowsOf {
+		dst := t.dst[(first*panels(t.depth)+index*t.rowsOf)*tileColumns:]
+		src := t.src.data[index*tileColumns*t.src.stride+first:]
+		packTransposed(t.set, dst, src, t.src.stride, min(t.rowsOf, t.src.count-first), width)
+	}
+}
+
+// What one call of lines or transpose moves at most, as maxTileWork for a tile.
+const (
+	packWidth = 64   // panels, of packLines lines
+	packDepth = 4096 // floats of a vector, a multiple of 16
+)
 
 // packTransposed sets dst[k][i] = src[i][k] for i below width and 0 above.
 func packTransposed(set *kernelSet, dst, src []float32, stride, n, width int) {

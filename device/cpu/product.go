@@ -8,19 +8,17 @@ import (
 
 const (
 	// productRows is how many rows of the left side stay in the second-level
-	// cache while the panels of the right one pass by.
-	productRows = 96
-	// turnedRows is the same when C is turned afterwards: whole squares.
-	turnedRows = 48
-	// productDepth is the most steps of one pass.
-	productDepth = 512
+	// cache while the panels of the right one pass by; up to productAlone rows
+	// make one block. Both are multiples of a square's 16 and a group's 12 or 6.
+	productRows  = 48
+	productAlone = 96
 	// panelFloats is the most that the panels of one part hold: half a megabyte,
 	// which stays in the second-level cache from one block of rows to the next.
 	panelFloats = 1 << 17
 )
 
-// productTask computes C block by block: part i is a block of rows and a run of
-// panels.
+// productTask computes C block by block: a part is a group of panels, and one
+// block of rows or, when it packs those panels itself, all of them.
 type productTask struct {
 	set         *kernelSet
 	d           device.MatMul
@@ -29,15 +27,17 @@ type productTask struct {
 	ldc         int
 	bias        []float32 // whole panels of C's columns, or nil
 	turned      bool      // left and right are exchanged
-	packed      []float32 // the right side in panels, unless private
-	private     bool      // each part packs its panels
+	packed      []float32 // the right side in panels, or nil when private
+	private     bool      // a part packs a group of panels and does all rows
 	rowsOf      int       // rows of a block
 	blocks      int
 	panels      int
-	groups      int
+	groups      int // of panels
+	parts       int
 	rows        []row
 	steps       []int64
-	depth       int // steps of one pass
+	depth       int // steps of one pass, whole blocks when there are several
+	step        int // floats from a block of 16 steps to the next, on the left
 
 	lastMask     columnMask
 	lastIsNarrow bool
@@ -46,60 +46,59 @@ type productTask struct {
 // tables fills in the rows of one block and the steps of one pass.
 func (t *productTask) tables(w *workspace) {
 	t.depth = t.d.K
-	if passes := (t.d.K + productDepth - 1) / productDepth; passes > 1 {
+	if passes := (t.d.K + t.set.depth - 1) / t.set.depth; passes > 1 {
 		// Even passes of whole blocks: 784 is 400 and 384.
 		t.depth = ((t.d.K+passes-1)/passes + tileColumns - 1) / tileColumns * tileColumns
 	}
 	w.rows = grow(w.rows, min(t.rowsOf, t.left.count))
-	w.steps = grow(w.steps, t.depth)
+	w.steps = grow(w.steps, t.depth/tileColumns+t.depth%tileColumns)
 	t.rows, t.steps = w.rows, w.steps
 	ldc := t.ldc
 	if t.turned {
 		ldc = tileColumns
 	}
-	for i := range t.rows {
-		t.rows[i] = row{int64(i * t.left.stride * 4), int64(i * ldc * 4)}
-		if !t.left.along {
-			t.rows[i].a = int64((i/tileColumns*t.d.K*tileColumns + i%tileColumns) * 4)
-		}
-	}
-	blocks, singles := t.split(t.depth)
-	alongSteps(t.steps[:blocks+singles], blocks)
+	stride := t.left.stride
+	t.step = tileColumns
 	if !t.left.along {
-		for s := range t.steps {
-			t.steps[s] = int64(s * tileColumns * 4)
-		}
+		stride, t.step = tileColumns, t.rowsOf*tileColumns
 	}
+	for i := range t.rows {
+		t.rows[i] = row{int64(i * stride * 4), int64(i * ldc * 4)}
+	}
+	t.fillSteps(t.steps, t.depth/tileColumns)
 	t.lastIsNarrow = t.lastMask.last(t.right.count) && !t.turned
 }
 
-// alongSteps fills in steps along a row: blocks of 16 floats, then one each.
-func alongSteps(steps []int64, blocks int) {
+// fillSteps fills in blocks steps of 16 floats and then steps of one.
+func (t *productTask) fillSteps(steps []int64, blocks int) {
 	for i := range steps {
-		steps[i] = int64(i * tileColumns * 4)
+		steps[i] = int64(i * t.step * 4)
 		if i > blocks {
-			steps[i] = int64((blocks*tileColumns + i - blocks) * 4)
+			steps[i] = int64((blocks*t.step + i - blocks) * 4)
 		}
 	}
-}
-
-// split cuts a depth into steps of 16 and of 1.
-func (t *productTask) split(depth int) (blocks, singles int) {
-	if !t.left.along {
-		return 0, depth
-	}
-	return depth / tileColumns, depth % tileColumns
 }
 
 func (t *productTask) do(s *scratch, index int) {
 	// Parts that follow one another share their panels.
-	group, first := index/t.blocks, index%t.blocks*t.rowsOf
-	rows := t.rows[:min(t.rowsOf, t.left.count-first)]
-	p := part{rows: rows, first: first, lo: group * t.panels / t.groups, hi: (group + 1) * t.panels / t.groups}
+	group, block, blocks := index/t.blocks, index%t.blocks, 1
+	if t.private {
+		group, block, blocks = index, 0, t.blocks
+	}
+	p := part{lo: group * t.panels / t.groups, hi: (group + 1) * t.panels / t.groups}
 	p.right = t.panelsOf(s, &p)
-	at, step := first*t.left.stride, 1
+	for i := range blocks {
+		t.block(s, &p, (block+i)*t.rowsOf)
+	}
+	s.tile = tile{}
+}
+
+// block computes the rows from first of p's panels.
+func (t *productTask) block(s *scratch, p *part, first int) {
+	p.first, p.rows = first, t.rows[:min(t.rowsOf, t.left.count-first)]
+	at := first * t.left.stride
 	if !t.left.along {
-		at, step = first*t.d.K, tileColumns
+		at = first * panels(t.d.K) * tileColumns
 	}
 	if t.turned {
 		p.lines = s.plane.floats((p.hi - p.lo) * t.rowsOf * tileColumns)
@@ -107,18 +106,16 @@ func (t *productTask) do(s *scratch, index int) {
 	for k := 0; ; k += t.depth {
 		depth := min(t.depth, t.d.K-k)
 		p.last = k+depth == t.d.K
-		s.tile = tile{a: address(t.left.data, at+k*step)}
-		s.tile.blocks, s.tile.singles = t.split(depth)
+		s.tile = tile{a: address(t.left.data, at+k/tileColumns*t.step), blocks: depth / tileColumns, singles: depth % tileColumns}
 		if k > 0 || t.d.Accumulate && !t.turned {
 			s.tile.flags = flagAccumulate
 		}
-		t.pass(s, &p, k)
+		t.pass(s, p, k)
 		if p.last {
 			break
 		}
 	}
-	s.tile = tile{}
-	t.finish(&p)
+	t.finish(p)
 }
 
 // part is one part of a product being computed.
@@ -146,11 +143,11 @@ func (t *productTask) panelsOf(s *scratch, p *part) []float32 {
 func (t *productTask) pass(s *scratch, p *part, k int) {
 	u := &s.tile
 	steps := t.steps
-	if u.singles > 0 && t.left.along && k > 0 {
+	if u.singles > 0 && k > 0 {
 		// A short pass after longer ones has its singles where theirs had blocks.
 		s.steps = grow(s.steps, u.blocks+u.singles)
 		steps = s.steps
-		alongSteps(steps, u.blocks)
+		t.fillSteps(steps, u.blocks)
 	}
 	u.steps = unsafe.Pointer(unsafe.SliceData(steps))
 	u.strideB, u.strideC = t.d.K*tileColumns*4, tileColumns*4

@@ -126,3 +126,8 @@ func normBackwardSumsAVX2(out *float32, dy *float32, x *float32, y *float32, num
 //
 //go:noescape
 func normBackwardOutputsAVX2(dx *float32, dresidual *float32, dy *float32, x *float32, y *float32, numbers *float32, pixels int, accumulate int)
+
+// peakAVX2 does n > 0 rounds of 12 fused multiplications and additions of vectors, for benchmarks to compare with.
+//
+//go:noescape
+func peakAVX2(n int)

@@ -26,3 +26,8 @@ func turnAVX512(c *float32, src *float32, bias *float32, stride int, rows int, w
 //
 //go:noescape
 func linesAVX512(dst *float32, src *float32, stride int, next int, rows int, count int)
+
+// peakAVX512 does n > 0 rounds of 12 fused multiplications and additions of vectors, for benchmarks to compare with.
+//
+//go:noescape
+func peakAVX512(n int)

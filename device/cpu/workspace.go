@@ -51,24 +51,25 @@ type workspace struct {
 	losses []float64
 	right  []int32
 
-	elements elementsTask
-	pack     packTask
-	product  productTask
-	conv     convTask
-	weights  weightsTask
-	gradient gradientTask
-	scatter  scatterTask
-	moments  momentsTask
-	norm     normTask
-	plain    plainTask
-	rowSums  rowSumsTask
-	pooling  poolingTask
-	layout   layoutTask
-	softmax  softmaxTask
-	vectors  layerNormTask
-	lookup   embeddingTask
-	heads    attentionTask
-	errors   errorsTask
+	elements  elementsTask
+	pack      packTask
+	rowBlocks rowBlocksTask
+	product   productTask
+	conv      convTask
+	weights   weightsTask
+	gradient  gradientTask
+	scatter   scatterTask
+	moments   momentsTask
+	norm      normTask
+	plain     plainTask
+	rowSums   rowSumsTask
+	pooling   poolingTask
+	layout    layoutTask
+	softmax   softmaxTask
+	vectors   layerNormTask
+	lookup    embeddingTask
+	heads     attentionTask
+	errors    errorsTask
 
 	winograd         winogradTask
 	winogradPanels   winogradPanels

@@ -61,6 +61,7 @@ func avx2() {
 	normForward()
 	normBackwardSums()
 	normBackwardOutputs()
+	peak("peakAVX2", YMM)
 }
 
 func avx512() {
@@ -68,6 +69,7 @@ func avx512() {
 	transpose512()
 	turn()
 	lines()
+	peak("peakAVX512", ZMM)
 }
 
 // function starts a function that neither grows the stack nor lets its
