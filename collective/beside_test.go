@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,9 +26,12 @@ func TestBatchAfterTheEnd(t *testing.T) {
 // besideTransport is a world of one that sends nothing.
 type besideTransport struct{ Transport }
 
-func (besideTransport) Rank() int                   { return 0 }
-func (besideTransport) Size() int                   { return 1 }
-func (besideTransport) Hosts() [][]int              { return [][]int{{0}} }
+func (besideTransport) Rank() int      { return 0 }
+func (besideTransport) Size() int      { return 1 }
+func (besideTransport) Hosts() [][]int { return [][]int{{0}} }
+func (besideTransport) SendAsReady(context.Context, int, Tag, []byte, func(int) (int, error)) error {
+	return nil
+}
 func (besideTransport) Segment(int) int             { return SegmentSize }
 func (besideTransport) Processes() [][]int          { return nil }
 func (besideTransport) Direct(uint64, []int) Direct { return nil }

@@ -37,6 +37,12 @@ type Transport interface {
 	// (up to EagerSize) are copied or written at once and never wait for the
 	// receiver, large ones may. to may be the own rank.
 	Send(ctx context.Context, to int, tag Tag, b []byte) error
+	// SendAsReady is Send of bytes that are still being made: ready waits until
+	// more than at of them are there and returns how many are. It is called on the
+	// goroutine of the caller, with what it returned last, from 0 until it returns
+	// len(b); its error takes the message back as the end of ctx does. A transport
+	// that gains nothing by that leaves it to SendWhenReady.
+	SendAsReady(ctx context.Context, to int, tag Tag, b []byte, ready func(at int) (int, error)) error
 	// Recv fills b with the message of that tag from rank from. A message of
 	// another length is a *LengthError with the message's head, and the message
 	// is consumed.
@@ -61,4 +67,16 @@ type Transport interface {
 	// Close ends all traffic, waits for the transport's goroutines and frees
 	// what it holds. Peers see a *LinkError unless they closed too.
 	Close() error
+}
+
+// SendWhenReady is Transport.SendAsReady that sends when all bytes are there.
+func SendWhenReady(ctx context.Context, t Transport, to int, tag Tag, b []byte, ready func(at int) (int, error)) error {
+	for at := 0; at < len(b); {
+		n, err := ready(at)
+		if err != nil {
+			return err
+		}
+		at = n
+	}
+	return t.Send(ctx, to, tag, b)
 }

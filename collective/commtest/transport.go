@@ -28,6 +28,7 @@ func Transports(t *testing.T, connect Connect) {
 		{"big both ways", testBigBothWays},
 		{"many at once", testManyAtOnce},
 		{"wrong length", testWrongLength},
+		{"as ready", testAsReady},
 		{"cancel", testCancel},
 		{"close", testClose},
 	} {

@@ -204,6 +204,11 @@ func (t *Transport) send(ctx context.Context, to int, tag collective.Tag, b []by
 	return t.Transport.Send(ctx, to, tag, b)
 }
 
+// SendAsReady sends when all is ready, as Send does.
+func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag, b []byte, ready func(at int) (int, error)) error {
+	return collective.SendWhenReady(ctx, t, to, tag, b, ready)
+}
+
 // Recv implements collective.Transport.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	if err := t.running(ctx); err != nil {

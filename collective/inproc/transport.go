@@ -139,6 +139,11 @@ func (t *Transport) withdraw(peer *Transport, k key, m *message, err error) erro
 	return err
 }
 
+// SendAsReady sends when all is ready.
+func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag, b []byte, ready func(at int) (int, error)) error {
+	return collective.SendWhenReady(ctx, t, to, tag, b, ready)
+}
+
 // Recv implements collective.Transport.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	m, err := t.receive(ctx, from, tag, b, false)

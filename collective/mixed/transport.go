@@ -90,6 +90,12 @@ func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []by
 	return way.Send(ctx, peer, tag, b)
 }
 
+// SendAsReady sends b to rank to while it is being made.
+func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag, b []byte, ready func(at int) (int, error)) error {
+	way, peer := t.route(to)
+	return way.SendAsReady(ctx, peer, tag, b, ready)
+}
+
 // Recv fills b with the next message of that tag from rank from.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	way, peer := t.route(from)

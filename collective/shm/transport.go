@@ -161,6 +161,11 @@ func (t *Transport) Register(_ context.Context, b device.Buf) ([]device.Buf, err
 	return t.peersOf(b), nil
 }
 
+// SendAsReady sends when all is ready.
+func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag, b []byte, ready func(at int) (int, error)) error {
+	return collective.SendWhenReady(ctx, t, to, tag, b, ready)
+}
+
 // enter begins a use of the memory; exit ends it, unless there was an error.
 func (t *Transport) enter(ctx context.Context) error {
 	t.calls.RLock()

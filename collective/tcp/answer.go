@@ -40,7 +40,7 @@ func (l *link) handleAnswer(h header) error {
 	default:
 		s.announced = false
 		s.slot = uint32(h.tag)
-		l.addJob(s)
+		l.supply(s, s.ready)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type send struct {
 	id        uint32
 	slot      uint32 // the receiver's
 	taken     int    // bytes that are in frames
+	ready     int    // bytes that may be: a multiple of readyGrain, or all
 	serial    uint64 // changes when the send ends
 	writing   int    // writers at work on buf
 	local     bool   // to the own rank

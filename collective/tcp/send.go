@@ -23,13 +23,73 @@ func (l *link) sendMessage(ctx context.Context, tag collective.Tag, b []byte) er
 		l.mu.Unlock()
 		return err
 	}
-	s, err := l.announce(tag, b)
+	s, err := l.announce(tag, b, len(b))
 	l.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	l.flush()
+	return l.sendEnd(ctx, s)
+}
 
+// readyGrain is what parts of a message that is still being made are multiples
+// of, so that receivers can lend them.
+const readyGrain = 4096
+
+// sendAsReady is SendAsReady of a large message: it is announced when a part of it
+// is there, and the writer takes no more than is ready.
+func (l *link) sendAsReady(ctx context.Context, tag collective.Tag, b []byte, ready func(at int) (int, error)) error {
+	at, err := ready(0)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if err := l.unable(); err != nil {
+		l.mu.Unlock()
+		return err
+	}
+	s, err := l.announce(tag, b, at)
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	l.flush()
+	for at < len(b) {
+		n, err := ready(at)
+		l.mu.Lock()
+		if err != nil {
+			l.giveUpSend(s, err)
+		}
+		if s.ended || s.giveUp != nil {
+			l.mu.Unlock()
+			l.flush()
+			break
+		}
+		at = n
+		l.supply(s, at)
+		l.mu.Unlock()
+	}
+	return l.sendEnd(ctx, s)
+}
+
+// supply lets the writers take more of a message; the lock is held.
+func (l *link) supply(s *send, ready int) {
+	s.ready = grains(ready, len(s.buf))
+	if granted := !s.announced; granted && !s.queued && s.taken < s.ready {
+		l.addJob(s)
+	}
+}
+
+// grains rounds what is ready of a message down, unless it is all.
+func grains(ready, all int) int {
+	if ready < all {
+		ready -= ready % readyGrain
+	}
+	return ready
+}
+
+// sendEnd waits for the end of an announced message, or ctx's.
+func (l *link) sendEnd(ctx context.Context, s *send) error {
 	if !l.await(ctx, s.done) {
 		l.mu.Lock()
 		l.giveUpSend(s, ctx.Err())
@@ -37,7 +97,7 @@ func (l *link) sendMessage(ctx context.Context, tag collective.Tag, b []byte) er
 		l.flush()
 		<-s.done
 	}
-	err = s.err
+	err := s.err
 	l.mu.Lock()
 	s.buf, s.err = nil, nil
 	s.next = l.spare.sends
@@ -98,15 +158,16 @@ func (l *link) frame(h header, payload []byte) *frame {
 	return f
 }
 
-// announce registers a message that waits for its receiver.
-func (l *link) announce(tag collective.Tag, b []byte) (*send, error) {
+// announce registers a message that waits for its receiver, of which some bytes
+// are ready.
+func (l *link) announce(tag collective.Tag, b []byte, ready int) (*send, error) {
 	s := l.spare.sends
 	if s == nil {
 		s = &send{done: make(chan struct{}, 1)}
 	} else {
 		l.spare.sends = s.next
 	}
-	*s = send{tag: tag, buf: b, done: s.done, serial: s.serial + 1}
+	*s = send{tag: tag, buf: b, ready: grains(ready, len(b)), done: s.done, serial: s.serial + 1}
 	if l.sockets == nil {
 		s.local = true
 		a := l.newArrival(tag)

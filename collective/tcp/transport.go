@@ -105,6 +105,14 @@ func (t *Transport) Send(ctx context.Context, to int, tag collective.Tag, b []by
 	return t.links[to].sendMessage(ctx, tag, b)
 }
 
+// SendAsReady sends what is ready of b while the rest is being made.
+func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag, b []byte, ready func(at int) (int, error)) error {
+	if len(b) <= eagerMax || !t.reaches(to) || to == t.rank {
+		return collective.SendWhenReady(ctx, t, to, tag, b, ready)
+	}
+	return t.links[to].sendAsReady(ctx, tag, b, ready)
+}
+
 // Recv fills b with the next message of that tag from rank from.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	if !t.reaches(from) {

@@ -122,7 +122,7 @@ func (s *socket) takeJob() bool {
 	if job == nil {
 		return false
 	}
-	part := job.buf[job.taken:min(job.taken+l.partSize(job, s), len(job.buf))]
+	part := job.buf[job.taken:min(job.taken+l.partSize(job, s), job.ready)]
 	h := header{kind: kindData, id: job.slot, tag: collective.Tag(job.taken), size: uint64(len(part))}
 	var f *frame
 	if s.raw == nil { // encryption copies anyway
@@ -134,7 +134,7 @@ func (s *socket) takeJob() bool {
 	}
 	job.taken += len(part)
 	l.removeJob(job)
-	if job.taken < len(job.buf) {
+	if job.taken < job.ready {
 		l.addJob(job) // behind the others
 	}
 	s.out.append(l.transport, f)

@@ -1,0 +1,97 @@
+package collective
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// sender sends values with headers from one goroutine.
+type sender struct {
+	group  *Group
+	ctx    context.Context
+	tag    Tag
+	latest *atomic.Int64
+	peer   atomic.Int32 // the rank that it sends to, or -1
+	sent   []uint32     // messages to each rank so far; nil: they are numbered otherwise
+	stage  []byte
+	pace   pace
+
+	values, from int                    // elements of the message that is sent as it gets ready
+	unit         int                    // bytes of an element
+	ready        func(int) (int, error) // a method value, made once
+}
+
+// send hands values to a peer, which stores or reduces them. It does not wait
+// with small ones.
+func (s *sender) send(peer int, h header, values device.Buf, needs []need) error {
+	g, size := s.group, values.Size()
+	s.pace.needs = needs
+	if s.sent != nil {
+		s.sent[peer]++
+		h.number = s.sent[peer]
+	}
+	if size <= smallLimit {
+		if err := s.pace.ready(s.ctx, 0, values.Len); err != nil {
+			return err
+		}
+		s.stage = grown(s.stage, headerSize+size)
+		h.latest = s.latest.Load()
+		h.encode(s.stage)
+		copy(s.stage[headerSize:], values.Bytes())
+		s.pace.done(values.Len)
+		return g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage)
+	}
+	s.peer.Store(int32(peer))
+	err := s.sendLarge(g.ranks[peer], h, values)
+	s.peer.Store(-1)
+	return err
+}
+
+// sendLarge sends the header when the first values are ready, then the values.
+func (s *sender) sendLarge(to int, h header, values device.Buf) error {
+	unit := values.Type.Size()
+	step := s.group.transport.Segment(to) / unit
+	bytes := values.Bytes()
+	if s.ready == nil {
+		s.ready = s.moreReady
+	}
+	for lo := 0; lo < values.Len; lo += step {
+		hi := min(lo+step, values.Len)
+		s.from, s.values, s.unit = lo, hi-lo, unit
+		if _, err := s.moreReady(0); err != nil {
+			return err
+		}
+		if lo == 0 {
+			s.stage = grown(s.stage, headerSize)
+			h.latest = s.latest.Load()
+			h.encode(s.stage)
+			if err := s.group.transport.Send(s.ctx, to, s.tag, s.stage); err != nil {
+				return err
+			}
+		}
+		var err error
+		if b := bytes[lo*unit : hi*unit]; len(b) <= SegmentSize {
+			err = s.group.transport.Send(s.ctx, to, s.tag, b)
+		} else {
+			err = s.group.transport.SendAsReady(s.ctx, to, s.tag, b, s.ready)
+		}
+		if err != nil {
+			return err
+		}
+		s.pace.done(hi - lo)
+	}
+	return nil
+}
+
+// moreReady waits for the next segment of the message after its first at bytes and
+// returns its end.
+func (s *sender) moreReady(at int) (int, error) {
+	lo := at / s.unit
+	hi := min(lo+SegmentSize/s.unit, s.values)
+	if err := s.pace.ready(s.ctx, s.from+lo, s.from+hi); err != nil {
+		return 0, err
+	}
+	return hi * s.unit, nil
+}
