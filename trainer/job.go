@@ -132,6 +132,13 @@ func TokenCrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
 	return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{Ignore: data.Ignore, HasIgnore: true})
 }
 
+// Threads is how many threads compute for a rank that shares its host with
+// localRanks ranks. A program that runs ranks should let two more goroutines run
+// beside them, for communication and data: see runtime.GOMAXPROCS.
+func Threads(c *config.Config, localRanks int) int {
+	return c.Compute.Threads.Or(max(runtime.NumCPU()/max(localRanks, 1), 1))
+}
+
 // NewDevice makes the device that the compute section names, for a rank that
 // shares its host with localRanks ranks. GRADFUSION_OPENBLAS and
 // GRADFUSION_ONEDNN, where set, are the files of those libraries.
@@ -141,7 +148,7 @@ func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
 	if (foreign || name == "naive") && conv != "auto" && conv != "direct" {
 		return nil, fmt.Errorf("compute.conv: %s needs vector kernels, and compute.kernels is %s; use auto or direct", conv, name)
 	}
-	threads := c.Compute.Threads.Or(max(runtime.NumCPU()/max(localRanks, 1), 1))
+	threads := Threads(c, localRanks)
 	switch {
 	case name == "naive":
 		return naive.New(), nil

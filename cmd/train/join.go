@@ -36,6 +36,7 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	if place.Size == 1 {
 		return j.alone(ctx)
 	}
+	j.makeRoom(1, place.LocalSize)
 	link, err := j.connect(ctx, place)
 	if err != nil {
 		return err
@@ -80,6 +81,7 @@ func (j *job) alone(ctx context.Context) error {
 	if err := j.makeRunDir(); err != nil {
 		return err
 	}
+	j.makeRoom(1, 1)
 	transport := inproc.New(1)[0]
 	summary, err := j.rank(ctx, transport, 1)
 	err = errors.Join(err, transport.Close())

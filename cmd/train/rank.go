@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +26,7 @@ func (j *job) here(ctx context.Context, world int) error {
 	if err := j.makeRunDir(); err != nil {
 		return err
 	}
+	j.makeRoom(world, world)
 	transports := inproc.New(world)
 	j.table = store.NewLocal()
 	errs := make([]error, world)
@@ -48,6 +50,16 @@ func (j *job) here(ctx context.Context, world int) error {
 	err := gravest(append([]error{first}, errs...))
 	j.tidy(err)
 	return j.result(summary, err)
+}
+
+// makeRoom lets communication and data go on while that many ranks of this
+// process compute on all their threads, of the ranks of this host. Who sets
+// GOMAXPROCS knows better.
+func (j *job) makeRoom(ranks, local int) {
+	room := ranks*trainer.Threads(j.config, local) + 2
+	if lookup(j.environ)("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < room {
+		runtime.GOMAXPROCS(room)
+	}
 }
 
 // caught is rank with a panic as its error, for ranks on goroutines of their own,
