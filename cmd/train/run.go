@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,9 +121,17 @@ func describe(s *metrics.Summary, set, runDir string) string {
 	if s.WorldSize != 1 {
 		ranks = fmt.Sprintf("%d ranks", s.WorldSize)
 	}
-	fmt.Fprintf(&b, "%s on %s: %d steps on %s, %.0f samples/s\n", s.Model, set, s.Steps, ranks, s.SamplesPerSec)
+	rate, unit := s.SamplesPerSec, "samples"
+	if s.TokensPerSec != nil {
+		rate, unit = *s.TokensPerSec, "tokens"
+	}
+	fmt.Fprintf(&b, "%s on %s: %d steps on %s, %.0f %s/s\n", s.Model, set, s.Steps, ranks, rate, unit)
 	if s.EvalAccuracy != nil && s.EvalLoss != nil {
-		fmt.Fprintf(&b, "test accuracy %.4f, test loss %.4f\n", *s.EvalAccuracy, *s.EvalLoss)
+		fmt.Fprintf(&b, "test accuracy %.4f, test loss %.4f", *s.EvalAccuracy, *s.EvalLoss)
+		if s.TokensPerSec != nil {
+			fmt.Fprintf(&b, ", perplexity %.4g", math.Exp(*s.EvalLoss))
+		}
+		b.WriteString("\n")
 	}
 	if s.LossFirst != nil && s.LossLast != nil {
 		fmt.Fprintf(&b, "loss %.4f at the first step, %.4f at the last\n", *s.LossFirst, *s.LossLast)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes mlp.safetensors, resnet.safetensors and gpt.safetensors: ten training
-steps of three small networks in PyTorch, with the weights before each step, the batch, the logits,
-the loss and every gradient. Run it in this directory with any PyTorch of 1.13
-or later; the files in the repository came from Debian's python3-torch 1.13.1.
+steps of three small networks in PyTorch, with the weights before each step, the
+batch, the logits, the loss and every gradient. Run it in this directory with any
+PyTorch of 1.13 or later; the files in the repository came from Debian's
+python3-torch 1.13.1.
 
 The networks are written out here and share nothing with the ones under test
 but the names of their parameters."""
