@@ -43,7 +43,7 @@ func (d directory) open(names ...string) (*file, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("data: %w", err)
+			return nil, fmt.Errorf("data: open %s: %w", filepath.Join(d.path, name), cause(err))
 		}
 		out, err := newFile(filepath.Join(d.path, name), f)
 		if err != nil {
@@ -53,6 +53,15 @@ func (d directory) open(names ...string) (*file, error) {
 		return out, nil
 	}
 	return nil, fmt.Errorf("data: %s holds no %s: %w", d.path, strings.Join(names, " and no "), fs.ErrNotExist)
+}
+
+// cause is a file error without its path, which is only the last part of it here.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 func newFile(name string, f fs.File) (*file, error) {

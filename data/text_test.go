@@ -3,6 +3,7 @@ package data
 import (
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,4 +158,17 @@ func FuzzText(f *testing.F) {
 			}
 		}
 	})
+}
+
+// locked is a folder whose files may not be read.
+type locked struct{}
+
+func (locked) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+}
+
+func TestUnreadableText(t *testing.T) {
+	_, err := readText(textConfig(func(*Config) {}), directory{locked{}, "/home/other"}, "diary.txt")
+	require.EqualError(t, err, "data: open /home/other/diary.txt: permission denied")
+	require.ErrorIs(t, err, fs.ErrPermission)
 }
