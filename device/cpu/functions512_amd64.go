@@ -4,8 +4,9 @@ import "github.com/gradfusion/gradfusion/device"
 
 func functionsAVX512() functions {
 	return functions{
-		tanh:    func(y, x []float32) { unary(tanhAVX512, y, x) },
-		sigmoid: func(y, x []float32) { unary(sigmoidAVX512, y, x) },
+		windowKernels: windowsAVX512(),
+		tanh:          func(y, x []float32) { unary(tanhAVX512, y, x) },
+		sigmoid:       func(y, x []float32) { unary(sigmoidAVX512, y, x) },
 		gated: func(f device.Activation, y, x []float32) {
 			unary(choose(f, geluAVX512, geluTanhAVX512, siluAVX512), y, x)
 		},

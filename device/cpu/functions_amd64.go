@@ -17,8 +17,9 @@ const rowsAtOnce = 4
 
 func functionsAVX2() functions {
 	return functions{
-		tanh:    func(y, x []float32) { unary(tanhAVX2, y, x) },
-		sigmoid: func(y, x []float32) { unary(sigmoidAVX2, y, x) },
+		windowKernels: windowsAVX2(),
+		tanh:          func(y, x []float32) { unary(tanhAVX2, y, x) },
+		sigmoid:       func(y, x []float32) { unary(sigmoidAVX2, y, x) },
 		gated: func(f device.Activation, y, x []float32) {
 			unary(choose(f, geluAVX2, geluTanhAVX2, siluAVX2), y, x)
 		},

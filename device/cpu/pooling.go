@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/gradfusion/gradfusion/device"
 )
 
@@ -17,6 +15,7 @@ const (
 
 // poolingTask pools planes of 16 channels; part i is plane i.
 type poolingTask struct {
+	set        *kernelSet
 	d          device.Pool
 	pass       poolPass
 	x, y       []float32 // or their gradients
@@ -26,6 +25,7 @@ type poolingTask struct {
 
 func (k *kernels) runPooling(t poolingTask) {
 	w := k.take()
+	t.set = k.set
 	w.pooling = t
 	k.pool.run(w, &w.pooling, t.d.N*device.Blocks(t.d.C))
 	w.pooling = poolingTask{}
@@ -71,7 +71,7 @@ func (k *kernels) GlobalAvgBackward(dx, dy device.Buf, n, c, h, w int, accumulat
 	k.runPooling(poolingTask{d: device.Pool{N: n, C: c, H: h, W: w}, pass: globalBackward, x: dx.F32(), y: dy.F32(), accumulate: accumulate})
 }
 
-func (t *poolingTask) do(_ *scratch, plane int) {
+func (t *poolingTask) do(s *scratch, plane int) {
 	blocks := device.Blocks(t.d.C)
 	n, first := plane/blocks, plane%blocks*block
 	valid := min(block, t.d.C-first)
@@ -79,121 +79,59 @@ func (t *poolingTask) do(_ *scratch, plane int) {
 	x := t.x[plane*size:][:size]
 	switch t.pass {
 	case globalForward:
-		t.average(t.y[n*t.d.C+first:][:valid], x)
+		s.sums = grow(s.sums, block)
+		t.average(t.y[n*t.d.C+first:][:valid], x, s.sums)
 		return
 	case globalBackward:
 		t.spread(x, t.y[n*t.d.C+first:][:valid])
 		return
 	}
-	out := t.d.OutH() * t.d.OutW() * block
-	y := t.y[plane*out:][:out]
-	var arg []int32
-	if t.d.Kind == device.MaxPool {
-		arg = t.arg[plane*out:][:out]
-	}
-	if t.pass == poolBackward && !t.accumulate {
+	width := t.d.OutW()
+	out := t.d.OutH() * width * block
+	r := &s.windows
+	r.large, r.stride, r.step = x, t.d.StrideW*block*4, int32(t.d.StrideW)
+	add := t.accumulate || !t.covers()
+	if t.pass == poolBackward && add && !t.accumulate {
 		clear(x)
 	}
-	for i := range t.d.OutH() * t.d.OutW() {
-		v := t.window(i)
-		at := y[i*block:][:block]
-		switch {
-		case t.pass == poolForward && arg != nil:
-			v.maximum(at, arg[i*block:][:block], x, valid)
-		case t.pass == poolForward:
-			v.mean(at, x, valid)
-		case arg != nil:
-			for c, g := range at[:valid] {
-				if where := arg[i*block+c]; where >= 0 {
-					x[int(where)*block+c] += g
-				}
+	for oy := range t.d.OutH() {
+		for ox, next := 0, 0; ox < width; ox = next {
+			next = t.window(r, oy, ox)
+			lo, hi := plane*out+(oy*width+ox)*block, plane*out+(oy*width+next)*block
+			r.small, r.base, r.pixels = t.y[lo:hi], 0, next-ox
+			if t.arg != nil {
+				r.arg = t.arg[lo:hi]
 			}
-		default:
-			v.spread(x, at, valid)
+			t.run(r, add, valid)
 		}
 	}
+	*r = windowRun{taps: r.taps[:0]}
 }
 
-// window is the part of a pooling window inside the image.
-type window struct {
-	y0, y1, x0, x1, width int
-	divisor               float32
-}
-
-func (t *poolingTask) window(i int) window {
-	oy, ox := i/t.d.OutW(), i%t.d.OutW()
-	v := window{width: t.d.W}
-	v.y0, v.x0 = oy*t.d.StrideH-t.d.PadH, ox*t.d.StrideW-t.d.PadW
-	v.y1, v.x1 = min(v.y0+t.d.R, t.d.H), min(v.x0+t.d.S, t.d.W)
-	v.y0, v.x0 = max(0, v.y0), max(0, v.x0)
-	v.divisor = float32(max(1, max(0, v.y1-v.y0)*max(0, v.x1-v.x0)))
-	if t.d.CountPad {
-		v.divisor = float32(t.d.R * t.d.S)
-	}
-	return v
-}
-
-// maximum takes the first maximum in row order, or the first NaN.
-func (v window) maximum(y []float32, arg []int32, x []float32, valid int) {
-	var best [block]float32
-	var where [block]int32
-	for c := range block {
-		best[c], where[c] = float32(math.Inf(-1)), -1
-	}
-	for iy := v.y0; iy < v.y1; iy++ {
-		for ix := v.x0; ix < v.x1; ix++ {
-			at := iy*v.width + ix
-			pixel := (*[block]float32)(x[at*block:])
-			for c, value := range pixel {
-				// One comparison settles most: the rest is NaN and the start.
-				if value <= best[c] && where[c] >= 0 || best[c] != best[c] {
-					continue
-				}
-				best[c], where[c] = value, int32(at)
-			}
+// run pools the pixels of one run.
+func (t *poolingTask) run(r *windowRun, add bool, valid int) {
+	forward := t.pass == poolForward
+	switch {
+	case len(r.taps) == 0:
+		if forward {
+			r.nothing(valid)
 		}
-	}
-	clear(y[copy(y, best[:valid]):])
-	copy(arg, where[:])
-}
-
-func (v window) mean(y, x []float32, valid int) {
-	var sum [block]float32
-	for iy := v.y0; iy < v.y1; iy++ {
-		for ix := v.x0; ix < v.x1; ix++ {
-			pixel := (*[block]float32)(x[(iy*v.width+ix)*block:])
-			for c, value := range pixel {
-				sum[c] += value
-			}
-		}
-	}
-	for c := range valid {
-		y[c] = sum[c] / v.divisor
-	}
-	clear(y[valid:])
-}
-
-func (v window) spread(dx, dy []float32, valid int) {
-	for iy := v.y0; iy < v.y1; iy++ {
-		for ix := v.x0; ix < v.x1; ix++ {
-			pixel := dx[(iy*v.width+ix)*block:][:valid]
-			for c := range pixel {
-				pixel[c] += dy[c] / v.divisor
-			}
-		}
+	case forward && r.arg != nil:
+		t.set.maxForward(r)
+	case forward:
+		t.set.averageForward(r)
+	case r.arg != nil:
+		t.set.maxBackward(r, add)
+	default:
+		t.set.averageBackward(r, add)
 	}
 }
 
-func (t *poolingTask) average(y, x []float32) {
-	var sum [block]float64
-	for len(x) > 0 {
-		for c, v := range (*[block]float32)(x) {
-			sum[c] += float64(v)
-		}
-		x = x[block:]
-	}
+func (t *poolingTask) average(y, x []float32, sums []float64) {
+	clear(sums)
+	t.set.addRows(sums, x, block, len(x)/block)
 	for c := range y {
-		y[c] = float32(sum[c] / float64(t.d.H*t.d.W))
+		y[c] = float32(sums[c] / float64(t.d.H*t.d.W))
 	}
 }
 
@@ -204,12 +142,10 @@ func (t *poolingTask) spread(dx, dy []float32) {
 		share[c] = g * inverse
 	}
 	for ; len(dx) > 0; dx = dx[block:] {
-		pixel := (*[block]float32)(dx)
-		for c, v := range share {
-			if t.accumulate {
-				v += pixel[c]
-			}
-			pixel[c] = v
+		if t.accumulate {
+			portableAdd(dx[:block], dx[:block], share[:])
+			continue
 		}
+		*(*[block]float32)(dx) = share
 	}
 }

@@ -30,6 +30,8 @@ type scratch struct {
 	steps []int64
 	sums  []float64
 
+	windows windowRun
+
 	winograd winogradScratch
 }
 

@@ -25,6 +25,8 @@ func families() map[string]func() {
 
 		"functions2":   func() { functions(lanes8()) },
 		"functions512": func() { functions(lanes16()) },
+		"windows2":     func() { windows(lanes8()) },
+		"windows512":   func() { windows(lanes16()) },
 	}
 }
 
