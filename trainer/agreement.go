@@ -40,7 +40,11 @@ func (s *session) compareRanks(ctx context.Context) error {
 	for rank, text := range texts {
 		if here, there := difference(first, strings.Split(string(text), "\n")); here != there {
 			key, _, _ := strings.Cut(here+there, ":")
-			return s.cfg.Errorf(key, "the ranks differ: rank 0 has %q, rank %d has %q; start all ranks with one configuration and the same data", here, rank, there)
+			advice := "start all ranks with one configuration and the same data"
+			if key == kernelsKey {
+				advice = "set " + key + " to what the processors of all ranks have"
+			}
+			return s.cfg.Errorf(key, "the ranks differ: rank 0 has %q, rank %d has %q; %s", here, rank, there, advice)
 		}
 	}
 	return errors.New("the ranks have settings with different hashes and the same text")
@@ -64,8 +68,14 @@ func difference(a, b []string) (inA, inB string) {
 	return inA, inB
 }
 
+// kernelsKey stands for the kernels that a rank computes with, which "auto"
+// chooses by its processor. Other kernels round otherwise, so that ranks would
+// drift apart.
+const kernelsKey = "compute.kernels"
+
 // common is what all ranks must have alike, a line each.
 func (s *session) common() []string {
 	training, test := s.data.Describe()
-	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume), "training set: "+training, "test set: "+test)
+	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume), "training set: "+training, "test set: "+test,
+		kernelsKey+": "+s.device.Name())
 }

@@ -200,6 +200,7 @@ func TestRanksDiffer(t *testing.T) {
 		{set: []string{"data.augment=flip"}, says: `rank 1 has "data.augment: flip"`},
 		{set: []string{"data.name=synthetic", "data.height=8", "data.width=8", "data.channels=1"}, says: `rank 0 has "data.name: digits"`},
 		{set: []string{"observe.trace=true"}, says: `rank 1 has "observe.trace: true"`},
+		{set: []string{"compute.kernels=naive"}, says: `rank 1 has "compute.kernels: naive"; set compute.kernels to what`},
 		{resume: true, says: `rank 1 has "-resume: true"`},
 	} {
 		configs := []*config.Config{small(t), small(t, c.set...)}
