@@ -3,7 +3,6 @@ package models_test
 import (
 	"testing"
 
-	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/cpu"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
@@ -20,6 +19,7 @@ func BenchmarkPass(b *testing.B) {
 	}{
 		{config("mlp", 1, 28, 10), 64}, {config("cnn", 1, 28, 10), 64}, {config("resnet20", 3, 32, 10), 64},
 		{small, 32}, {config("resnet50", 3, 224, 1000), 8},
+		{models.Config{Name: "gpt", Vocabulary: 256, Context: 256, Layers: 6, Heads: 6, Features: 384}, 8},
 	} {
 		b.Run(c.Name, func(b *testing.B) {
 			batch := c.batch
@@ -35,9 +35,7 @@ func BenchmarkPass(b *testing.B) {
 				b.Fatal(err)
 			}
 			in := m.Input(batch)
-			x := device.FromF32(make([]float32, in.Len()))
-			nn.Init{Kind: nn.Normal, Scale: 1}.Fill(x.F32(), 1, "x")
-			labels := device.FromI32(make([]int32, batch))
+			x, labels := samples(b, dev, m, batch)
 			tape, states := nn.NewTape(dev), nn.States(m.Blocks)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -49,7 +47,7 @@ func BenchmarkPass(b *testing.B) {
 					s.Running.Update(nil)
 				}
 			}
-			b.ReportMetric(float64(batch*b.N)/b.Elapsed().Seconds(), "images/s")
+			b.ReportMetric(float64(batch*b.N)/b.Elapsed().Seconds(), "samples/s")
 			b.ReportMetric(float64(tape.Arena().Peak())/(1<<20), "MiB")
 		})
 	}

@@ -100,7 +100,7 @@ func variants(c models.Config) []models.Config {
 }
 
 // samples makes n samples and their targets.
-func samples(t *testing.T, dev device.Device, m *models.Model, n int) (x, y device.Buf) {
+func samples(t testing.TB, dev device.Device, m *models.Model, n int) (x, y device.Buf) {
 	in := m.Input(n)
 	if m.Context > 0 {
 		return labels(in.Len(), m.Vocabulary), labels(in.Len()+1, m.Vocabulary).Slice(1, in.Len()+1)
