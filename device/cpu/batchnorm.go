@@ -79,6 +79,10 @@ func (k *kernels) BatchNormForward(d device.BatchNorm, y, x, mean, invstd, scale
 	if !residual.IsZero() {
 		device.Require(name, "residual", residual, device.F32, d.Len())
 	}
+	if image, ok := asImage(d); ok {
+		k.vectorForward(d, image, y, x, mean, invstd, scale, shift, residual)
+		return
+	}
 	w := k.take()
 	if d.Layout == device.Plain {
 		w.plain = plainTask{d: d, op: plainForward, y: y, x: x, mean: mean, invstd: invstd, scale: scale, shift: shift, residual: residual}
@@ -111,6 +115,10 @@ func (k *kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, d
 	}
 	if !dresidual.IsZero() {
 		device.Require(name, "dresidual", dresidual, device.F32, d.Len())
+	}
+	if image, ok := asImage(d); ok {
+		k.vectorBackward(d, image, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale, frozen)
+		return
 	}
 	w := k.take()
 	if d.Layout == device.Plain {

@@ -10,8 +10,8 @@ const (
 	plainBackward
 )
 
-// plainTask is batch normalisation of a plain tensor, channel by channel: it is
-// for the vectors behind a linear layer, which are short. Part c is channel c.
+// plainTask is batch normalisation of plain images, channel by channel. Part c is
+// channel c. Networks have no such images; vectors are normalised as one image.
 type plainTask struct {
 	d                          device.BatchNorm
 	op                         plainOp

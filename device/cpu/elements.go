@@ -96,9 +96,7 @@ func (t *elementsTask) floats(lo, hi int) {
 	dst := t.dst.F32()[lo:hi]
 	switch t.op {
 	case opFill:
-		for i := range dst {
-			dst[i] = t.value
-		}
+		fill(dst, t.value)
 	case opAdd:
 		t.set.add(dst, a, t.b.F32()[lo:hi])
 	case opScale:
@@ -114,6 +112,17 @@ func (t *elementsTask) floats(lo, hi int) {
 		for i, v := range a {
 			dst[i] = t.value * (v - b[i])
 		}
+	}
+}
+
+// fill doubles what is filled, at the speed of copying.
+func fill(dst []float32, v float32) {
+	n := min(len(dst), 64)
+	for i := range dst[:n] {
+		dst[i] = v
+	}
+	for ; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
 	}
 }
 

@@ -19,6 +19,7 @@ func (t images) channel(n, c int) (base, stride int) {
 // layoutTask stores or adds channels of src into channels of dst; part n is
 // image n.
 type layoutTask struct {
+	set          *kernelSet
 	dst, src     []float32
 	to, from     images
 	toAt, fromAt int
@@ -28,6 +29,7 @@ type layoutTask struct {
 
 func (k *kernels) runLayout(t layoutTask, n int) {
 	w := k.take()
+	t.set = k.set
 	w.layout = t
 	k.pool.run(w, &w.layout, n)
 	w.layout = layoutTask{}
@@ -63,9 +65,8 @@ func (k *kernels) ExtractChannels(layout device.Layout, dst device.Buf, dstC int
 
 func (t *layoutTask) do(_ *scratch, n int) {
 	for c := 0; c < t.count; {
-		if t.wholeBlock(c) {
-			t.moveBlock(n, c)
-			c += block
+		if moved := t.moveMany(n, c); moved > 0 {
+			c += moved
 			continue
 		}
 		to, toStride := t.to.channel(n, t.toAt+c)
@@ -90,19 +91,38 @@ func (t *layoutTask) do(_ *scratch, n int) {
 	}
 }
 
-// wholeBlock reports whether channel c starts a block on both sides.
-func (t *layoutTask) wholeBlock(c int) bool {
-	return t.to.layout == device.Blocked16 && t.from.layout == device.Blocked16 &&
-		(t.toAt+c)%block == 0 && (t.fromAt+c)%block == 0 && c+block <= t.count
-}
-
-func (t *layoutTask) moveBlock(n, c int) {
+// moveMany moves channels from c on that lie well together, and returns how
+// many: all of them between plain tensors, a block where blocks begin.
+func (t *layoutTask) moveMany(n, c int) int {
 	to, _ := t.to.channel(n, t.toAt+c)
 	from, _ := t.from.channel(n, t.fromAt+c)
-	dst, src := t.dst[to:][:t.to.pixels*block], t.src[from:][:t.to.pixels*block]
-	if !t.accumulate {
-		copy(dst, src)
+	plainTo, plainFrom := t.to.layout == device.Plain, t.from.layout == device.Plain
+	whole := c+block <= t.count && (plainTo || (t.toAt+c)%block == 0) && (plainFrom || (t.fromAt+c)%block == 0)
+	size := t.to.pixels * block
+	switch {
+	case plainTo && plainFrom:
+		t.move(to, from, (t.count-c)*t.to.pixels)
+		return t.count - c
+	case !whole:
+		return 0
+	case plainFrom && !t.accumulate:
+		t.set.transpose(t.dst[to:][:size], t.src[from:][:size], t.to.pixels, t.to.pixels)
+	case plainFrom, plainTo && t.set.untranspose == nil:
+		return 0
+	case plainTo:
+		t.set.untranspose(t.dst[to:][:size], t.src[from:][:size], t.to.pixels, t.to.pixels, t.accumulate)
+	default:
+		t.move(to, from, size)
+	}
+	return block
+}
+
+// move stores or adds n elements.
+func (t *layoutTask) move(to, from, n int) {
+	dst, src := t.dst[to:][:n], t.src[from:][:n]
+	if t.accumulate {
+		t.set.add(dst, dst, src)
 		return
 	}
-	portableAdd(dst, dst, src)
+	copy(dst, src)
 }

@@ -111,6 +111,10 @@ func (k *kernels) Moments(d device.BatchNorm, mean, m2, x device.Buf) {
 	device.Require("Moments", "mean", mean, device.F64, d.C)
 	device.Require("Moments", "m2", m2, device.F64, d.C)
 	device.Require("Moments", "x", x, device.F32, d.Len())
+	if image, ok := asImage(d); ok {
+		k.vectorMoments(d, image, mean, m2, x)
+		return
+	}
 	w := k.take()
 	if d.Layout == device.Plain {
 		w.plain = plainTask{d: d, op: plainMoments, x: x, m1: mean, m2: m2}

@@ -32,6 +32,9 @@ func calls() map[string]func(k device.Kernels) {
 	lookup := device.Embedding{Rows: 10, Count: 4, Width: 10}
 	heads := device.Attention{Batch: 2, Length: 40, Heads: 2, Width: 8, Causal: true}
 	qkv, dqkv, attended, logsum := ramp(3*heads.YLen()), ramp(3*heads.YLen()), ramp(heads.YLen()), ramp(heads.LogLen())
+	columns := device.BatchNorm{N: 100, C: 16, H: 1, W: 1, Activation: device.ReLU}
+	pool := device.Pool{Kind: device.MaxPool, N: 4, C: 16, H: 8, W: 8, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1}
+	places := device.FromI32(make([]int32, pool.YLen()))
 	return map[string]func(k device.Kernels){
 		"layer norm":          func(k device.Kernels) { k.LayerNormForward(rows, c, means, deviations, a, b, b) },
 		"layer norm backward": func(k device.Kernels) { k.LayerNormBackward(rows, c, means, deviations, a, a, b, b, b) },
@@ -39,13 +42,19 @@ func calls() map[string]func(k device.Kernels) {
 		"embedding backward":  func(k device.Kernels) { k.EmbeddingBackward(lookup, b, a, labels) },
 		"attention":           func(k device.Kernels) { k.AttentionForward(heads, attended, logsum, qkv) },
 		"attention backward":  func(k device.Kernels) { k.AttentionBackward(heads, dqkv, attended, qkv, attended, logsum) },
-		"gelu":                func(k device.Kernels) { k.Activate(device.GELU, long, other) },
-		"gelu backward":       func(k device.Kernels) { k.ActivateBackward(device.GELU, long, other, other, true) },
-		"dropout":             func(k device.Kernels) { k.Dropout(long, other, 0.1, 1) },
-		"conv forward":        func(k device.Kernels) { k.ConvForward(conv, y, x, w, device.Buf{}) },
-		"conv input":          func(k device.Kernels) { k.ConvBackwardInput(conv, dx, y, w) },
-		"conv weight":         func(k device.Kernels) { k.ConvBackwardWeight(conv, dw, x, y) },
-		"moments":             func(k device.Kernels) { k.Moments(norm, mean, m2, x) },
+		"norm of vectors": func(k device.Kernels) {
+			k.BatchNormBackward(columns, a, device.Buf{}, gradients, shifts, a, b, b, channels, channels, channels, false)
+		},
+		"max pool":          func(k device.Kernels) { k.PoolForward(pool, y, places, x) },
+		"max pool backward": func(k device.Kernels) { k.PoolBackward(pool, dx, y, places) },
+		"global backward":   func(k device.Kernels) { k.GlobalAvgBackward(dx, c, 4, 16, 8, 8, true) },
+		"gelu":              func(k device.Kernels) { k.Activate(device.GELU, long, other) },
+		"gelu backward":     func(k device.Kernels) { k.ActivateBackward(device.GELU, long, other, other, true) },
+		"dropout":           func(k device.Kernels) { k.Dropout(long, other, 0.1, 1) },
+		"conv forward":      func(k device.Kernels) { k.ConvForward(conv, y, x, w, device.Buf{}) },
+		"conv input":        func(k device.Kernels) { k.ConvBackwardInput(conv, dx, y, w) },
+		"conv weight":       func(k device.Kernels) { k.ConvBackwardWeight(conv, dw, x, y) },
+		"moments":           func(k device.Kernels) { k.Moments(norm, mean, m2, x) },
 		"norm forward": func(k device.Kernels) {
 			k.BatchNormForward(norm, dx, x, channels, channels, channels, channels, device.Buf{})
 		},

@@ -53,6 +53,8 @@ type workspace struct {
 	losses []float64
 	right  []int32
 
+	vectorTensors vectorTensors
+
 	elements  elementsTask
 	pack      packTask
 	rowBlocks rowBlocksTask
