@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -50,6 +51,11 @@ func (s *session) evaluate(ctx context.Context) error {
 	}
 	s.job.Events.Record(observe.Span{Kind: observe.Evaluate, Lane: "compute", Name: "evaluate", Start: start, End: s.job.Events.Now(), Step: s.fusion.Completed()})
 	s.emit(Event{Kind: Evaluated, Loss: s.last.loss, Accuracy: s.last.accuracy})
+	if s.data.Text != nil {
+		if err := s.figures.scalars(s.fusion.Completed(), scalar{"eval/perplexity", math.Exp(s.last.loss)}); err != nil {
+			return err
+		}
+	}
 	return s.figures.scalars(s.fusion.Completed(), scalar{"eval/loss", s.last.loss}, scalar{"eval/accuracy", s.last.accuracy})
 }
 

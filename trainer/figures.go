@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"errors"
+	"math"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -115,6 +116,11 @@ func (f *figures) write(l metrics.Line) error {
 	}
 	if err := f.lines.Write(l); err != nil {
 		return err
+	}
+	if l.TokensPerSec > 0 {
+		if err := f.scalars(l.Step, scalar{"train/perplexity", math.Exp(l.Loss)}, scalar{"train/tokens_per_sec", l.TokensPerSec}); err != nil {
+			return err
+		}
 	}
 	return f.scalars(l.Step, scalar{"train/loss", l.Loss}, scalar{"train/lr", l.LearningRate},
 		scalar{"train/samples_per_sec", l.SamplesPerSec}, scalar{"time/step_ms", l.Times.Step}, scalar{"time/exposed_ms", l.Exposed})
