@@ -2,7 +2,11 @@ package cpu_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/cpu"
@@ -19,6 +23,23 @@ func each(b *testing.B, f func(b *testing.B, k device.Kernels)) {
 	}
 }
 
+// peak returns the fused sums that one core can do with a kernel set, in
+// GFLOP/s: the best of some short loops, or 0 where no loop is written.
+func peak(set string) float64 {
+	rounds, operations := cpu.PeakRounds(set)
+	if rounds == nil {
+		return 0
+	}
+	const n = 20000
+	best := time.Hour
+	for range 50 {
+		start := time.Now()
+		rounds(n)
+		best = min(best, time.Since(start))
+	}
+	return float64(n*operations) / float64(best.Nanoseconds())
+}
+
 // ramp returns n floats that are neither zero nor subnormal.
 func ramp(n int) device.Buf {
 	b, err := device.HostAlloc(device.F32, n)
@@ -31,9 +52,18 @@ func ramp(n int) device.Buf {
 	return b
 }
 
-// flops reports a rate from the operations of one run.
+// flops reports a rate from the operations of one run, and its share of what
+// the threads could do at most. b is one that each made.
 func flops(b *testing.B, operations int) {
-	b.ReportMetric(float64(operations)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	rate := float64(operations) * float64(b.N) / float64(b.Elapsed().Nanoseconds())
+	b.ReportMetric(rate, "GFLOP/s")
+	var threads int
+	names := strings.Split(b.Name(), "/")
+	_, err := fmt.Sscanf(names[len(names)-1], "threads=%d", &threads)
+	require.NoError(b, err)
+	if most := peak(names[len(names)-2]) * float64(threads); most > 0 {
+		b.ReportMetric(100*rate/most, "%peak")
+	}
 }
 
 // traffic reports a rate from the bytes of one run.

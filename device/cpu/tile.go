@@ -43,7 +43,7 @@ const (
 	flagAccumulate = 1 << iota // add what C holds
 	flagReLU                   // after the bias
 	flagMask                   // touch only the columns that mask has
-	flagClear                  // store zero in the columns that mask has not
+	flagClear                  // store zero in the columns that mask has not; not together with flagMask
 )
 
 // setRows cuts the rows evenly into groups of at most most: 32 becomes 6 6 5 5
