@@ -153,6 +153,20 @@ func (e *Executor) backward(micro int) error {
 	return nil
 }
 
+// Activations returns the most bytes of activations and their gradients that the
+// passes held at once so far.
+func (e *Executor) Activations() int {
+	bytes := 0
+	for _, list := range [][]*flight{e.flights, e.free} {
+		for _, f := range list {
+			if f != nil {
+				bytes += f.tape.Arena().Peak()
+			}
+		}
+	}
+	return bytes
+}
+
 func (e *Executor) take() *flight {
 	if n := len(e.free); n > 0 {
 		f := e.free[n-1]

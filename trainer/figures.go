@@ -176,7 +176,7 @@ func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, er
 		Model: s.model.Name, Params: int64(s.model.ParamCount()), WorldSize: s.comm.Size(), DataParallel: s.comm.Size(), Pipeline: 1,
 		Steps: steps, Epochs: s.sampler.Epoch(max(steps-1, 0)) + 1, GlobalBatch: s.cfg.Data.Batch, MicroBatch: s.micro,
 		LossFirst: f.lossFirst, LossLast: f.lossLast, GradSHA256First: f.gradFirst,
-		PeakRSSMB: rss, TimeToFirstStepS: f.firstStep.Seconds(),
+		PeakRSSMB: rss, ActivationsMB: float64(s.executor.Activations()) / (1 << 20), TimeToFirstStepS: f.firstStep.Seconds(),
 	}
 	if s.last.done {
 		out.EvalLoss, out.EvalAccuracy = &s.last.loss, &s.last.accuracy

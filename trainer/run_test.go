@@ -265,6 +265,7 @@ func TestRunDirectory(t *testing.T) {
 	require.NotNil(t, got.OverlapPct)
 	require.Positive(t, got.BytesSent)
 	require.Positive(t, got.PeakRSSMB)
+	require.Positive(t, got.ActivationsMB)
 
 	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
 	require.NoError(t, err)
