@@ -50,7 +50,7 @@ func (op *layerNormOp) compute(t *Tape) {
 	d := op.d
 	var dx device.Buf
 	if op.x.NeedsGrad() {
-		dx, d.Accumulate = t.GradOf(op.x)
+		dx, d.Accumulate = t.gradOver(op.x, op.y)
 	}
 	t.kernels.LayerNormBackward(d, dx, op.dscale, op.dshift, dy, op.x.Value, op.mean, op.invstd, op.scale.Value)
 }

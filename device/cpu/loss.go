@@ -76,7 +76,7 @@ func (k *kernels) CrossEntropyBackward(d device.CrossEntropy, dlogits, probs, la
 
 func (t *softmaxTask) do(_ *scratch, index int) {
 	var right int32
-	for i := index * softmaxRows; i < min((index+1)*softmaxRows, t.d.Rows); i++ {
+	for i := index * softmaxRows; t.d.Classes > 0 && i < min((index+1)*softmaxRows, t.d.Rows); i++ {
 		in, out := t.in[i*t.d.Classes:][:t.d.Classes], t.out[i*t.d.Classes:][:t.d.Classes]
 		if t.backward {
 			t.gradient(out, in, t.labels[i])
