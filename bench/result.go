@@ -28,6 +28,9 @@ type Result struct {
 	// Bytes of their own memory each: what a direct all-reduce has to do at
 	// least. It is to be compared with Best. 0: not measured.
 	Limit float64 `json:"limit_us,omitempty"`
+	// Waiting is by how many per cent a computation takes longer beside a call
+	// that waits for a peer. nil: not measured.
+	Waiting *float64 `json:"waiting_pct,omitempty"`
 }
 
 // rate fills in the bandwidths.

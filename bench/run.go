@@ -27,6 +27,8 @@ type Config struct {
 	Limit   bool
 	Kernels collective.Reducer
 
+	Waiting bool // asks for Result.Waiting
+
 	// What the Comm cannot tell, for the results.
 	Transport  string                       // the transport's name
 	Registered bool                         // Comm.Alloc gives memory that ranks share
@@ -167,6 +169,9 @@ func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, siz
 	after, err := r.stream(ctx, t)
 	if all := append(before, after...); len(all) > 0 {
 		result.Limit = float64(slices.Min(all)) / 1e3
+	}
+	if err == nil {
+		result.Waiting, err = r.waiting(ctx, t)
 	}
 	return result, err
 }

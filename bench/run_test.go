@@ -217,6 +217,12 @@ func TestPattern(t *testing.T) {
 	}
 }
 
+func TestWaiting(t *testing.T) {
+	all := run(t, 2, collective.GroupConfig{}, Config{Operations: Operations()[:1], Sizes: []int{4096}, Iterations: 3, Waiting: true})
+	require.NotNil(t, all[0].Waiting)
+	require.Greater(t, *all[0].Waiting, -100.0)
+}
+
 func TestLimit(t *testing.T) {
 	kernels := naive.New().Kernels()
 	for _, r := range run(t, 2, collective.GroupConfig{}, Config{Operations: Operations()[:2], Sizes: []int{400_000}, Iterations: 3, Limit: true, Kernels: kernels}) {

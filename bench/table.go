@@ -108,6 +108,11 @@ func (t *Table) conclude(b *strings.Builder) {
 	for _, c := range Crossovers(t.group) {
 		fmt.Fprintf(b, "crossover at %s: %s below, %s above\n", roughSize(c.Bytes), c.Below, c.Above)
 	}
+	for _, r := range t.group {
+		if r.Waiting != nil {
+			fmt.Fprintf(b, "beside a waiting call of %s a computation takes %+.1f %% longer\n", FormatSize(r.Bytes), *r.Waiting)
+		}
+	}
 	if t.limits && slices.ContainsFunc(t.group, func(r Result) bool { return r.Limit > 0 }) {
 		b.WriteString("limit: all ranks read and write the size once, each in its own memory; of limit: limit / best\n")
 	}

@@ -52,6 +52,7 @@ func (o *benchOptions) flags(raw *rawBench) *flag.FlagSet {
 	flags.StringVar(&o.plot, "plot", "", "")
 	flags.BoolVar(&o.Private, "private", false, "")
 	flags.BoolVar(&o.Limit, "limit", false, "")
+	flags.BoolVar(&o.Waiting, "waiting", false, "")
 	flags.BoolVar(&o.json, "json", false, "")
 	flags.Func("set", "", func(s string) error { o.set = append(o.set, s); return nil })
 	return flags
@@ -210,7 +211,7 @@ func (o *benchOptions) checkPlot() error {
 
 // readScaling checks what a measurement of scaling needs.
 func (o *benchOptions) readScaling(raw *rawBench, given map[string]bool) (err error) {
-	for _, name := range []string{"op", "nproc", "sizes", "dtype", "algorithm", "private", "limit", "plot", "warmup"} {
+	for _, name := range []string{"op", "nproc", "sizes", "dtype", "algorithm", "private", "limit", "waiting", "plot", "warmup"} {
 		if given[name] {
 			return usage("-%s is for collectives; -scaling measures the training of -config at the numbers of ranks that it lists", name)
 		}

@@ -5,7 +5,7 @@ or how a training scales.
 
     train bench [-op allreduce] [-nproc N] [-sizes 1KiB,64KiB,1MiB] [-dtype f32]
                 [-transport auto|inproc|shm|tcp] [-algorithm auto|NAME]
-                [-private] [-json] [-plot FILE.svg] [-limit]
+                [-private] [-json] [-plot FILE.svg] [-limit] [-waiting]
                 [-iters N] [-warmup N] [-config FILE] [-set key=value]...
     train bench -scaling 1,2,4 -config FILE [-json] [-iters N] [-runs N]
                 [-set key=value]...
@@ -23,6 +23,8 @@ or how a training scales.
     -json            a line of JSON for each measurement instead of a table
     -plot FILE.svg   draw time and bandwidth over size; - draws on the terminal
     -limit           measure the limit of memory for all-reduces, also for -json
+    -waiting         measure by how much a computation takes longer while a call
+                     waits for a peer
     -iters, -warmup  timed calls and those before them (0: chosen by time)
 
 A time is the slowest rank's; medians are shown. Results are compared with the
