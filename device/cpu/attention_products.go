@@ -16,17 +16,15 @@ func (t *attentionHead) tokenPanels(m *memory, src []float32) []float32 {
 // linePanels packs n lines of the head, 16 floats a panel: [width/16][n][16].
 func (t *attentionHead) linePanels(m *memory, src []float32, stride, n int) []float32 {
 	out := m.floats(panels(t.width) * n * tileColumns)
-	for p := range panels(t.width) {
-		first := p * tileColumns
-		width := min(tileColumns, t.width-first)
-		for i := range n {
-			line := out[(p*n+i)*tileColumns:][:tileColumns]
-			if width == tileColumns {
-				*(*[tileColumns]float32)(line) = *(*[tileColumns]float32)(src[i*stride+first:])
-				continue
-			}
-			clear(line[copy(line, src[i*stride+first:][:width]):])
-		}
+	whole := t.width / tileColumns
+	t.set.lines(out, src, stride, n*tileColumns, n, whole)
+	if !t.narrow {
+		return out
+	}
+	first := whole * tileColumns
+	for i := range n {
+		line := out[(whole*n+i)*tileColumns:][:tileColumns]
+		clear(line[copy(line, src[i*stride+first:][:t.width-first]):])
 	}
 	return out
 }
