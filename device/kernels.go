@@ -98,7 +98,8 @@ type MatrixKernels interface {
 }
 
 // Conv describes a 2-d convolution: x is N x C x H x W, weights are row-major
-// [K][C][R][S] whatever the layout of the activations, y is N x K x OH x OW.
+// [K][C/Groups][R][S] whatever the layout of the activations, y is N x K x OH x
+// OW. Each of Groups runs of C/Groups input channels makes K/Groups outputs.
 // x has layout XLayout (Plain for a network's input, else Blocked16); y and dy
 // are always Blocked16.
 type Conv struct {
@@ -108,13 +109,27 @@ type Conv struct {
 	PadH, PadW       int
 	XLayout          Layout
 	Accumulate       bool // for the gradients
+	Groups           int  // 0 means 1; divides C and K
+	DilateH, DilateW int  // pixels from one tap to the next; 0 means 1
 }
 
 // OutH returns the height of y.
-func (d Conv) OutH() int { return (d.H+2*d.PadH-d.R)/d.StrideH + 1 }
+func (d Conv) OutH() int { return (d.H+2*d.PadH-d.ReachH())/d.StrideH + 1 }
 
 // OutW returns the width of y.
-func (d Conv) OutW() int { return (d.W+2*d.PadW-d.S)/d.StrideW + 1 }
+func (d Conv) OutW() int { return (d.W+2*d.PadW-d.ReachW())/d.StrideW + 1 }
+
+// ReachH returns the rows from the first tap to the last.
+func (d Conv) ReachH() int { return (d.R-1)*max(1, d.DilateH) + 1 }
+
+// ReachW returns the columns from the first tap to the last.
+func (d Conv) ReachW() int { return (d.S-1)*max(1, d.DilateW) + 1 }
+
+// GroupC returns the input channels that one output channel sees.
+func (d Conv) GroupC() int { return d.C / max(1, d.Groups) }
+
+// GroupK returns the output channels of a group.
+func (d Conv) GroupK() int { return d.K / max(1, d.Groups) }
 
 // BatchNorm describes normalisation over n, h, w of each channel of a
 // Blocked16 tensor (Plain with H = W = 1 for vectors: [N][C]).

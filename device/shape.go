@@ -16,12 +16,16 @@ func (d Conv) XLen() int { return ImageLen(d.XLayout, d.N, d.C, d.H, d.W) }
 func (d Conv) YLen() int { return ImageLen(Blocked16, d.N, d.K, d.OutH(), d.OutW()) }
 
 // WeightLen returns the elements of w and dw.
-func (d Conv) WeightLen() int { return d.K * d.C * d.R * d.S }
+func (d Conv) WeightLen() int { return d.K * d.GroupC() * d.R * d.S }
 
 // Check panics with a *ShapeError when no such convolution exists.
 func (d Conv) Check(kernel string) {
 	RequireThat(d.N >= 0 && d.C > 0 && d.K > 0, kernel, "descriptor", "needs C and K above 0")
-	checkWindow(kernel, d.H, d.W, d.R, d.S, d.StrideH, d.StrideW, d.PadH, d.PadW)
+	RequireThat(d.R > 0 && d.S > 0, kernel, "descriptor", "needs a window and strides above 0")
+	RequireThat(d.DilateH >= 0 && d.DilateW >= 0, kernel, "descriptor", "has a negative dilation")
+	groups := max(1, d.Groups)
+	RequireThat(d.Groups >= 0 && d.C%groups == 0 && d.K%groups == 0, kernel, "descriptor", "has groups that do not divide C and K")
+	checkWindow(kernel, d.H, d.W, d.ReachH(), d.ReachW(), d.StrideH, d.StrideW, d.PadH, d.PadW)
 }
 
 // Len returns the elements of x, y, dx and dy.

@@ -45,13 +45,19 @@ func requireConv(kernel string, d device.Conv, xName string, x device.Buf, yName
 	device.Require(kernel, wName, w, device.F32, d.WeightLen())
 }
 
+// dilated returns d with its dilation written out.
+func dilated(d device.Conv) device.Conv {
+	d.DilateH, d.DilateW = max(1, d.DilateH), max(1, d.DilateW)
+	return d
+}
+
 // xPadded returns how the taps of d see one image of x.
 func xPadded(d device.Conv) padded {
 	planes, pixel := d.C, 1
 	if d.XLayout == device.Blocked16 {
 		planes, pixel = device.Blocks(d.C), block
 	}
-	reachH, reachW := (d.OutH()-1)*d.StrideH+d.R, (d.OutW()-1)*d.StrideW+d.S
+	reachH, reachW := (d.OutH()-1)*d.StrideH+d.ReachH(), (d.OutW()-1)*d.StrideW+d.ReachW()
 	return around(planes, d.H, d.W, d.PadH, d.PadW, reachH, reachW, pixel)
 }
 
@@ -61,6 +67,10 @@ func (k *kernels) ConvForward(d device.Conv, y, x, weights, bias device.Buf) {
 		device.Require("ConvForward", "bias", bias, device.F32, d.K)
 	}
 	if d.N == 0 {
+		return
+	}
+	if d = dilated(d); d.Groups > 1 {
+		k.groupedForward(d, y, x, weights, bias)
 		return
 	}
 	if form := k.winogradFor(d); form != nil {
@@ -106,7 +116,7 @@ func (t *convTask) forwardPhase(w *workspace, d device.Conv) {
 	w.steps = grow(w.steps, t.image.planes*taps)
 	for i := range w.steps {
 		tap := i % taps
-		w.steps[i] = t.image.offset(i/taps, tap/d.S, tap%d.S)
+		w.steps[i] = t.image.offset(i/taps, tap/d.S*d.DilateH, tap%d.S*d.DilateW)
 	}
 	w.phases = grow(w.phases, 1)
 	w.phases[0] = phase{rows: w.rows, steps: w.steps, blocks: len(w.steps)}

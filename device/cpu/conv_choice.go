@@ -39,7 +39,7 @@ func parseConv(name string, set *kernelSet) (convMethod, error) {
 // The choice is a pure function of the shape and of the kernel set, never of a
 // measurement, so that all ranks of a job choose alike.
 func (k *kernels) winogradFor(d device.Conv) *winogradForm {
-	if k.conv == convDirect || d.R != 3 || d.S != 3 || d.StrideH != 1 || d.StrideW != 1 || d.XLayout != device.Blocked16 {
+	if k.conv == convDirect || d.R != 3 || d.S != 3 || d.StrideH != 1 || d.StrideW != 1 || d.ReachH() != 3 || d.ReachW() != 3 || d.XLayout != device.Blocked16 {
 		return nil
 	}
 	switch k.conv {

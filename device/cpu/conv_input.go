@@ -4,11 +4,16 @@ import "github.com/gradfusion/gradfusion/device"
 
 // ConvBackwardInput is a convolution of dy with the weights turned round. With
 // a stride, the pixels of dx fall into StrideH x StrideW phases by the remainder
-// of their padded position; pixel y = phase + stride*q takes the taps r = phase
-// + stride*t from row q-t of dy. No zeros are inserted and none multiplied.
+// of their padded position; pixel y = phase + stride*q takes the taps r (times
+// the dilation) = phase + stride*t from row q-t of dy. No zeros are inserted and
+// none multiplied.
 func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
 	requireConv("ConvBackwardInput", d, "dx", dx, "dy", dy, "w", weights)
 	if d.N == 0 {
+		return
+	}
+	if d = dilated(d); d.Groups > 1 {
+		k.groupedBackwardInput(d, dx, dy, weights)
 		return
 	}
 	if form := k.winogradFor(d); form != nil {
@@ -37,8 +42,8 @@ func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
 
 // dyPadded returns dy with the zeros that the taps of dx's border reach.
 func dyPadded(d device.Conv) padded {
-	top := max(0, (d.R-1)/d.StrideH-d.PadH/d.StrideH)
-	left := max(0, (d.S-1)/d.StrideW-d.PadW/d.StrideW)
+	top := max(0, (d.ReachH()-1)/d.StrideH-d.PadH/d.StrideH)
+	left := max(0, (d.ReachW()-1)/d.StrideW-d.PadW/d.StrideW)
 	height := top + (d.H-1+d.PadH)/d.StrideH + 1
 	width := left + (d.W-1+d.PadW)/d.StrideW + 1
 	return around(device.Blocks(d.K), d.OutH(), d.OutW(), top, left, height, width, block)
@@ -55,15 +60,10 @@ func (t *convTask) backwardPhases(w *workspace, d device.Conv) []tap {
 		ph := &w.phases[i]
 		remH, remW := i/d.StrideW, i%d.StrideW
 		n := t.phaseRows(rows, d, remH, remW)
-		high, wide := quotients(d.R, remH, d.StrideH), quotients(d.S, remW, d.StrideW)
-		count := high * wide
+		count := t.phaseTaps(w.taps, steps, d, remH, remW, panelAt)
 		*ph = phase{rows: rows[:n], steps: steps[:count*t.image.planes], blocks: count * t.image.planes, panelAt: panelAt}
-		for s := range ph.steps {
-			ph.steps[s] = t.image.offset(s/count, 0, 0) - t.image.offset(0, s%count/wide, s%count%wide)
-		}
-		for j := range count {
-			r, s := remH+j/wide*d.StrideH, remW+j%wide*d.StrideW
-			w.taps[r*d.S+s] = tap{panelAt + j*block*block, count * block * block}
+		for s := count; s < len(ph.steps); s++ {
+			ph.steps[s] = ph.steps[s%count] + t.image.offset(s/count, 0, 0)
 		}
 		rows, steps = rows[n:], steps[len(ph.steps):]
 		panelAt += len(ph.steps) * block * block
@@ -72,8 +72,28 @@ func (t *convTask) backwardPhases(w *workspace, d device.Conv) []tap {
 	return w.taps
 }
 
-// quotients returns how many t >= 0 have rem + stride*t below n.
-func quotients(n, rem, stride int) int { return max(0, (n-rem+stride-1)/stride) }
+// phaseTaps fills in the taps of one phase, and their steps for the first plane,
+// and returns how many there are.
+func (t *convTask) phaseTaps(taps []tap, steps []int64, d device.Conv, remH, remW, panelAt int) int {
+	within := func(i int) (y, x int, ok bool) {
+		y, x = i/d.S*d.DilateH, i%d.S*d.DilateW
+		return y, x, y%d.StrideH == remH && x%d.StrideW == remW
+	}
+	count := 0
+	for i := range d.R * d.S {
+		if y, x, ok := within(i); ok {
+			steps[count] = -t.image.offset(0, y/d.StrideH, x/d.StrideW)
+			taps[i].at = panelAt + count*block*block
+			count++
+		}
+	}
+	for i := range d.R * d.S {
+		if _, _, ok := within(i); ok {
+			taps[i].stride = count * block * block
+		}
+	}
+	return count
+}
 
 // phaseRows fills in the pixels of one phase and returns how many there are.
 func (t *convTask) phaseRows(rows []row, d device.Conv, remH, remW int) int {

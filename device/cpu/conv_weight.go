@@ -43,6 +43,10 @@ func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 		}
 		return
 	}
+	if d = dilated(d); d.Groups > 1 {
+		k.groupedBackwardWeight(d, dw, x, dy)
+		return
+	}
 	if form := k.winogradFor(d); form != nil {
 		k.winogradBackwardWeight(form, d, dw, x, dy)
 		return
@@ -81,7 +85,7 @@ func (t *gradientTask) tables(w *workspace) {
 		if t.d.XLayout == device.Plain {
 			plane, tap, lane = i/taps, i%taps, 0
 		}
-		w.rows[i] = row{t.image.offset(plane, tap/t.d.S, tap%t.d.S) + int64(lane*4), int64(i * block * 4)}
+		w.rows[i] = row{t.image.offset(plane, tap/t.d.S*t.d.DilateH, tap%t.d.S*t.d.DilateW) + int64(lane*4), int64(i * block * 4)}
 	}
 	w.steps = grow(w.steps, t.pixels)
 	ow := t.d.OutW()

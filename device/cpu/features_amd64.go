@@ -62,6 +62,7 @@ func avx2Kernels() *kernelSet {
 		transpose: transposeFast,
 
 		untranspose:     untransposeFast,
+		apart:           apartFast,
 		winogradKernels: winogradsAVX2(),
 
 		lines: portableLines,

@@ -23,6 +23,7 @@ type kernelSet struct {
 	// nil without.
 	untranspose func(dst, src []float32, stride, n int, accumulate bool)
 	winogradKernels
+	apart func(*tile) // whose columns do not mix
 
 	// lines copies count lines of 16 floats from each row of src: line j of row i
 	// goes to dst[j*next+i*16].
@@ -84,6 +85,7 @@ func portableKernels() *kernelSet {
 		tile:      func(t *tile) { t.each(1, tileRows, portableTile) },
 		depth:     512,
 		transpose: portableTranspose,
+		apart:     portableApart,
 		lines:     portableLines,
 
 		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,

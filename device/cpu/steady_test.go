@@ -13,6 +13,10 @@ import (
 // calls is one call of each kernel that a training step makes.
 func calls() map[string]func(k device.Kernels) {
 	conv := device.Conv{N: 4, C: 16, H: 8, W: 8, K: 32, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1, XLayout: device.Blocked16}
+	tiles := device.Conv{N: 4, C: 16, H: 8, W: 8, K: 32, R: 3, S: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1, XLayout: device.Blocked16}
+	groups, lanes := conv, conv
+	groups.Groups = 2
+	lanes.Groups, lanes.K = 16, 16
 	norm := device.BatchNorm{N: 4, C: 16, H: 8, W: 8, Layout: device.Blocked16, Activation: device.ReLU}
 	x, dx, y := ramp(conv.XLen()), ramp(conv.XLen()), ramp(conv.YLen())
 	w, dw := ramp(conv.WeightLen()), ramp(conv.WeightLen())
@@ -35,7 +39,17 @@ func calls() map[string]func(k device.Kernels) {
 	columns := device.BatchNorm{N: 100, C: 16, H: 1, W: 1, Activation: device.ReLU}
 	pool := device.Pool{Kind: device.MaxPool, N: 4, C: 16, H: 8, W: 8, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1}
 	places := device.FromI32(make([]int32, pool.YLen()))
+	tilesY := ramp(tiles.YLen())
 	return map[string]func(k device.Kernels){
+		"winograd forward":    func(k device.Kernels) { k.ConvForward(tiles, tilesY, x, w, device.Buf{}) },
+		"winograd input":      func(k device.Kernels) { k.ConvBackwardInput(tiles, dx, tilesY, w) },
+		"winograd weight":     func(k device.Kernels) { k.ConvBackwardWeight(tiles, dw, x, tilesY) },
+		"groups forward":      func(k device.Kernels) { k.ConvForward(groups, y, x, w, device.Buf{}) },
+		"groups input":        func(k device.Kernels) { k.ConvBackwardInput(groups, dx, y, w) },
+		"groups weight":       func(k device.Kernels) { k.ConvBackwardWeight(groups, dw, x, y) },
+		"depthwise forward":   func(k device.Kernels) { k.ConvForward(lanes, y, x, w, device.Buf{}) },
+		"depthwise input":     func(k device.Kernels) { k.ConvBackwardInput(lanes, dx, y, w) },
+		"depthwise weight":    func(k device.Kernels) { k.ConvBackwardWeight(lanes, dw, x, y) },
 		"layer norm":          func(k device.Kernels) { k.LayerNormForward(rows, c, means, deviations, a, b, b) },
 		"layer norm backward": func(k device.Kernels) { k.LayerNormBackward(rows, c, means, deviations, a, a, b, b, b) },
 		"embedding":           func(k device.Kernels) { k.EmbeddingForward(lookup, probs, a, labels) },

@@ -106,3 +106,8 @@ func winograd4WeightsGradientAVX2(lines *float32, u *float32, temporary *float32
 //
 //go:noescape
 func untransposeAVX2(dst *float32, src *float32, stride int, n int, accumulate int)
+
+// apartAVX2 computes the tile of lanes at t, of groups rows; neither those nor its singles are 0.
+//
+//go:noescape
+func apartAVX2(t *uint64)

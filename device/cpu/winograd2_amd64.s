@@ -2995,3 +2995,143 @@ adding:
 	JNZ        adding
 	VZEROUPPER
 	RET
+
+// func apartAVX2(t *uint64)
+// Requires: AVX, FMA3
+TEXT ·apartAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 80(AX), DX
+
+rows4:
+	CMPQ   DX, $0x00000004
+	JLT    rows4done
+	MOVQ   (CX), R9
+	ADDQ   (AX), R9
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   16(CX), R10
+	ADDQ   (AX), R10
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   32(CX), R11
+	ADDQ   (AX), R11
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   48(CX), R12
+	ADDQ   (AX), R12
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   8(AX), SI
+	MOVQ   32(AX), BX
+	MOVQ   64(AX), R8
+
+rows4step:
+	MOVQ        (BX), DI
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
+	VFMADD231PS (R9)(DI*1), Y8, Y0
+	VFMADD231PS 32(R9)(DI*1), Y9, Y1
+	VFMADD231PS (R10)(DI*1), Y8, Y2
+	VFMADD231PS 32(R10)(DI*1), Y9, Y3
+	VFMADD231PS (R11)(DI*1), Y8, Y4
+	VFMADD231PS 32(R11)(DI*1), Y9, Y5
+	VFMADD231PS (R12)(DI*1), Y8, Y6
+	VFMADD231PS 32(R12)(DI*1), Y9, Y7
+	ADDQ        $0x00000008, BX
+	ADDQ        $0x00000040, SI
+	DECQ        R8
+	JNZ         rows4step
+	MOVQ        8(CX), R9
+	ADDQ        16(AX), R9
+	MOVQ        24(CX), R10
+	ADDQ        16(AX), R10
+	MOVQ        40(CX), R11
+	ADDQ        16(AX), R11
+	MOVQ        56(CX), R12
+	ADDQ        16(AX), R12
+	MOVQ        96(AX), BX
+	TESTQ       $0x00000001, BX
+	JZ          rows4fresh
+	VADDPS      (R9), Y0, Y0
+	VADDPS      32(R9), Y1, Y1
+	VADDPS      (R10), Y2, Y2
+	VADDPS      32(R10), Y3, Y3
+	VADDPS      (R11), Y4, Y4
+	VADDPS      32(R11), Y5, Y5
+	VADDPS      (R12), Y6, Y6
+	VADDPS      32(R12), Y7, Y7
+
+rows4fresh:
+	MOVQ   40(AX), BX
+	TESTQ  BX, BX
+	JZ     rows4unbiased
+	VADDPS (BX), Y0, Y0
+	VADDPS 32(BX), Y1, Y1
+	VADDPS (BX), Y2, Y2
+	VADDPS 32(BX), Y3, Y3
+	VADDPS (BX), Y4, Y4
+	VADDPS 32(BX), Y5, Y5
+	VADDPS (BX), Y6, Y6
+	VADDPS 32(BX), Y7, Y7
+
+rows4unbiased:
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	VMOVUPS Y2, (R10)
+	VMOVUPS Y3, 32(R10)
+	VMOVUPS Y4, (R11)
+	VMOVUPS Y5, 32(R11)
+	VMOVUPS Y6, (R12)
+	VMOVUPS Y7, 32(R12)
+	ADDQ    $0x00000040, CX
+	SUBQ    $0x00000004, DX
+	JMP     rows4
+
+rows4done:
+rows1:
+	CMPQ   DX, $0x00000001
+	JLT    rows1done
+	MOVQ   (CX), R9
+	ADDQ   (AX), R9
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   8(AX), SI
+	MOVQ   32(AX), BX
+	MOVQ   64(AX), R8
+
+rows1step:
+	MOVQ        (BX), DI
+	VMOVUPS     (SI), Y2
+	VMOVUPS     32(SI), Y3
+	VFMADD231PS (R9)(DI*1), Y2, Y0
+	VFMADD231PS 32(R9)(DI*1), Y3, Y1
+	ADDQ        $0x00000008, BX
+	ADDQ        $0x00000040, SI
+	DECQ        R8
+	JNZ         rows1step
+	MOVQ        8(CX), R9
+	ADDQ        16(AX), R9
+	MOVQ        96(AX), BX
+	TESTQ       $0x00000001, BX
+	JZ          rows1fresh
+	VADDPS      (R9), Y0, Y0
+	VADDPS      32(R9), Y1, Y1
+
+rows1fresh:
+	MOVQ   40(AX), BX
+	TESTQ  BX, BX
+	JZ     rows1unbiased
+	VADDPS (BX), Y0, Y0
+	VADDPS 32(BX), Y1, Y1
+
+rows1unbiased:
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	ADDQ    $0x00000010, CX
+	SUBQ    $0x00000001, DX
+	JMP     rows1
+
+rows1done:
+	VZEROUPPER
+	RET

@@ -1,5 +1,16 @@
 package cpu
 
+import "unsafe"
+
+func apartFast(t *tile) {
+	if t.singles == 0 {
+		portableApart(t)
+		return
+	}
+	t.groups = t.count
+	apartAVX2((*uint64)(unsafe.Pointer(t)))
+}
+
 func untransposeFast(dst, src []float32, stride, n int, accumulate bool) {
 	vectors := n &^ 7
 	if vectors > 0 {

@@ -75,14 +75,17 @@ type workspace struct {
 	heads     attentionTask
 	errors    errorsTask
 
-	winograd         winogradTask
-	winogradPanels   winogradPanels
-	winogradInputs   winogradInputs
-	winogradGroups   winogradGroups
-	winogradGradient winogradGradient
-	winogradStore    winogradStore
-	winogradImages   winogradImages
-	winogradChunks   winogradChunks
+	grouped           grouped
+	depthwise         depthwiseTask
+	depthwiseGradient depthwiseGradient
+	winograd          winogradTask
+	winogradPanels    winogradPanels
+	winogradInputs    winogradInputs
+	winogradGroups    winogradGroups
+	winogradGradient  winogradGradient
+	winogradStore     winogradStore
+	winogradImages    winogradImages
+	winogradChunks    winogradChunks
 }
 
 func newWorkspace(set *kernelSet) *workspace {

@@ -33,15 +33,42 @@ func convShapes() []device.Conv {
 	add(1, 3, 30, 31, 5, 3, 3, 1, 1, 1, 1, device.Blocked16) // several stretches of pixels
 	add(18, 16, 3, 3, 3, 3, 3, 1, 1, 1, 1, device.Blocked16) // more images than groups
 	add(3, 65, 3, 3, 17, 3, 3, 1, 1, 1, 1, device.Blocked16)
-	return all
+	return append(all, convVariants()...)
+}
+
+// convVariants are convolutions in groups and with dilation.
+func convVariants() []device.Conv {
+	square := func(n, c, size, k, window, stride, pad, groups, dilation int) device.Conv {
+		return device.Conv{
+			N: n, C: c, H: size, W: size + 1, K: k, R: window, S: window, StrideH: stride, StrideW: stride, PadH: pad, PadW: pad,
+			XLayout: device.Blocked16, Groups: groups, DilateH: dilation, DilateW: dilation,
+		}
+	}
+	mixed := device.Conv{N: 2, C: 6, H: 11, W: 13, K: 9, R: 2, S: 3, StrideH: 3, StrideW: 2, PadH: 1, PadW: 3, Groups: 3, DilateH: 2, DilateW: 4, XLayout: device.Blocked16}
+	plain := square(2, 3, 8, 6, 3, 1, 1, 3, 2)
+	plain.XLayout = device.Plain
+	return []device.Conv{
+		mixed, plain,
+		square(2, 5, 9, 17, 3, 1, 2, 1, 2),
+		square(1, 17, 9, 5, 3, 2, 3, 0, 3),
+		square(1, 16, 8, 16, 3, 4, 1, 1, 2), // taps of half of the phases only
+		square(2, 6, 5, 4, 3, 1, 1, 2, 1),
+		square(1, 32, 6, 64, 3, 1, 1, 2, 0),
+		square(1, 48, 4, 48, 1, 1, 0, 4, 0),
+		square(1, 5, 4, 10, 3, 1, 1, 5, 0),   // two channels of every channel
+		square(2, 33, 7, 33, 3, 1, 1, 33, 0), // depthwise from here
+		square(3, 16, 8, 16, 3, 2, 1, 16, 1),
+		square(18, 17, 5, 17, 5, 1, 4, 17, 2),
+		square(1, 3, 3, 3, 1, 4, 0, 3, 0), // pixels that no tap reads
+	}
 }
 
 func convExperiments() []experiment {
 	var all []experiment
 	for _, d := range convShapes() {
 		for _, whole := range []bool{true, false} {
-			name := fmt.Sprintf("%dx%dx%dx%d to %d by %dx%d stride %dx%d pad %dx%d %s whole %v",
-				d.N, d.C, d.H, d.W, d.K, d.R, d.S, d.StrideH, d.StrideW, d.PadH, d.PadW, d.XLayout, whole)
+			name := fmt.Sprintf("%dx%dx%dx%d to %d by %dx%d stride %dx%d pad %dx%d groups %d dilation %dx%d %s whole %v",
+				d.N, d.C, d.H, d.W, d.K, d.R, d.S, d.StrideH, d.StrideW, d.PadH, d.PadW, d.Groups, d.DilateH, d.DilateW, d.XLayout, whole)
 			all = append(all,
 				experiment{"conv forward " + name, func(l *lab, k device.Kernels) { l.whole = whole; convForward(l, k, d) }},
 				experiment{"conv backward " + name, func(l *lab, k device.Kernels) { l.whole = whole; convBackward(l, k, d) }},

@@ -16,6 +16,9 @@ func misuse(t *testing.T, k device.Kernels) {
 	conv := device.Conv{N: 1, C: 1, H: 3, W: 3, K: 1, R: 3, S: 3, StrideH: 1, StrideW: 1}
 	tooLarge := conv
 	tooLarge.R = 5
+	wide, odd := conv, conv
+	wide.DilateW = 2
+	odd.Groups = 2
 	for name, call := range map[string]func(){
 		"length":   func() { k.Add(f(3), f(3), f(4)) },
 		"type":     func() { k.Scale(f(1), one, 2) },
@@ -23,6 +26,8 @@ func misuse(t *testing.T, k device.Kernels) {
 		"stride":   func() { k.MatMul(device.MatMul{M: 2, N: 2, K: 2, LDA: 1}, f(4), f(4), f(4), device.Buf{}) },
 		"image":    func() { k.ConvForward(conv, f(15), f(144), f(9), device.Buf{}) },
 		"window":   func() { k.ConvForward(tooLarge, f(16), f(144), f(15), device.Buf{}) },
+		"dilation": func() { k.ConvForward(wide, f(16), f(144), f(9), device.Buf{}) },
+		"groups":   func() { k.ConvForward(odd, f(16), f(144), f(9), device.Buf{}) },
 		"no parts": func() { k.Fold(f(1), nil) },
 		"channels": func() { k.CopyChannels(device.Plain, f(4), 4, 3, f(2), 2, 1, 1, 1) },
 		"dropout":  func() { k.Dropout(f(1), f(1), 1, 0) },

@@ -15,13 +15,17 @@ func xImage(d device.Conv) image { return image{d.XLayout, d.C, d.H, d.W} }
 
 func yImage(d device.Conv) image { return image{device.Blocked16, d.K, d.OutH(), d.OutW()} }
 
-// weightAt returns the offset of w[k][c][r][s].
-func weightAt(d device.Conv, k, c, r, s int) int { return ((k*d.C+c)*d.R+r)*d.S + s }
+// weightAt returns the offset of w[k][c][r][s], c counting from the first
+// channel of k's group.
+func weightAt(d device.Conv, k, c, r, s int) int { return ((k*d.GroupC()+c)*d.R+r)*d.S + s }
+
+// firstInput returns the first input channel of k's group.
+func firstInput(d device.Conv, k int) int { return k / d.GroupK() * d.GroupC() }
 
 // source returns the input pixel that tap (r, s) of output (oy, ox) reads, and
 // whether it lies inside the image.
 func source(d device.Conv, oy, ox, r, s int) (y, x int, ok bool) {
-	y, x = oy*d.StrideH+r-d.PadH, ox*d.StrideW+s-d.PadW
+	y, x = oy*d.StrideH+r*max(1, d.DilateH)-d.PadH, ox*d.StrideW+s*max(1, d.DilateW)-d.PadW
 	return y, x, y >= 0 && y < d.H && x >= 0 && x < d.W
 }
 
@@ -37,11 +41,11 @@ func (kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 			for oy := range yi.h {
 				for ox := range yi.w {
 					var sum float64
-					for c := range d.C {
+					for c := range d.GroupC() {
 						for r := range d.R {
 							for s := range d.S {
 								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sum += float64(float64(weights[weightAt(d, k, c, r, s)]) * float64(in[xi.at(n, c, iy, ix)]))
+									sum += float64(float64(weights[weightAt(d, k, c, r, s)]) * float64(in[xi.at(n, firstInput(d, k)+c, iy, ix)]))
 								}
 							}
 						}
@@ -65,14 +69,15 @@ func (kernels) ConvBackwardInput(d device.Conv, dx, dy, w device.Buf) {
 	for n := range d.N {
 		for c := range d.C {
 			clear(sums)
-			for k := range d.K {
+			group := c / d.GroupC()
+			for k := group * d.GroupK(); k < (group+1)*d.GroupK(); k++ {
 				for oy := range yi.h {
 					for ox := range yi.w {
 						g := float64(out[yi.at(n, k, oy, ox)])
 						for r := range d.R {
 							for s := range d.S {
 								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sums[iy*d.W+ix] += float64(g * float64(weights[weightAt(d, k, c, r, s)]))
+									sums[iy*d.W+ix] += float64(g * float64(weights[weightAt(d, k, c%d.GroupC(), r, s)]))
 								}
 							}
 						}
@@ -92,7 +97,7 @@ func (kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	in, out, weights := x.F32(), dy.F32(), dw.F32()
 	xi, yi := xImage(d), yImage(d)
 	for k := range d.K {
-		for c := range d.C {
+		for c := range d.GroupC() {
 			for r := range d.R {
 				for s := range d.S {
 					var sum float64
@@ -100,7 +105,7 @@ func (kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 						for oy := range yi.h {
 							for ox := range yi.w {
 								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sum += float64(float64(out[yi.at(n, k, oy, ox)]) * float64(in[xi.at(n, c, iy, ix)]))
+									sum += float64(float64(out[yi.at(n, k, oy, ox)]) * float64(in[xi.at(n, firstInput(d, k)+c, iy, ix)]))
 								}
 							}
 						}

@@ -22,6 +22,7 @@ func winogradAVX2() {
 	w := &winogradWidth{suffix: "AVX2", register: func() VecVirtual { return YMM() }, parts: 2, bytes: 32}
 	winogradFamily(w)
 	untranspose()
+	apart()
 }
 
 func winogradAVX512() {
