@@ -21,28 +21,35 @@ type convOp struct {
 	d          device.Conv
 }
 
-// Conv2d returns the cross-correlation of images x with w, which is out x in x
-// height x width, plus b, which has out elements or is nil. The zero stride is
-// 1 x 1. x may be Plain, as a network's input is; the result is Blocked16.
-func (t *Tape) Conv2d(x *Var, w, b *Param, stride, padding Extent) *Var {
+// Conv2d returns the cross-correlation of images x with w, which is out x
+// in/groups x height x width, plus b, which has out elements or is nil; c.Bias
+// says nothing here. x may be Plain, as a network's input is; the result is
+// Blocked16.
+func (t *Tape) Conv2d(x *Var, w, b *Param, c ConvConfig) *Var {
 	layer := layerOf(w)
 	if len(w.Shape) != 4 || (b != nil && b.Len() != w.Shape[0]) {
-		fail(layer, "conv2d", "weight of shape %s and bias of %s: want out x in x height x width, and out", w.shape(), b.shape())
+		fail(layer, "conv2d", "weight of shape %s and bias of %s: want out x in/groups x height x width, and out", w.shape(), b.shape())
 	}
 	if x.Shape.Rank != 4 {
-		fail(layer, "conv2d", "input of shape %s, want images: N x %d x height x width", x.Shape, w.Shape[1])
+		fail(layer, "conv2d", "input of shape %s, want images: N x %d x height x width", x.Shape, w.Shape[1]*max(1, c.Groups))
 	}
-	stride = stride.or1()
+	stride, dilation := c.Stride.or1(), c.Dilation.or1()
 	d := device.Conv{
 		N: x.Shape.Dims[0], C: x.Shape.Dims[1], H: x.Shape.Dims[2], W: x.Shape.Dims[3],
 		K: w.Shape[0], R: w.Shape[2], S: w.Shape[3],
-		StrideH: stride.H, StrideW: stride.W, PadH: padding.H, PadW: padding.W,
-		XLayout: x.Shape.Layout,
+		StrideH: stride.H, StrideW: stride.W, PadH: c.Padding.H, PadW: c.Padding.W,
+		XLayout: x.Shape.Layout, Groups: c.Groups, DilateH: dilation.H, DilateW: dilation.W,
 	}
-	if d.C != w.Shape[1] {
-		fail(layer, "conv2d", "input of shape %s has %d channels, the weight of shape %s takes %d", x.Shape, d.C, w.shape(), w.Shape[1])
+	if d.Groups < 0 || d.K%max(1, d.Groups) != 0 {
+		fail(layer, "conv2d", "%d groups of %d output channels: the groups must divide them", d.Groups, d.K)
 	}
-	checkWindow(layer, "conv2d", x.Shape, Extent{d.R, d.S}, stride, padding)
+	if dilation.H < 1 || dilation.W < 1 {
+		fail(layer, "conv2d", "dilation %d x %d: both must be at least 1", dilation.H, dilation.W)
+	}
+	if d.C != w.Shape[1]*max(1, d.Groups) {
+		fail(layer, "conv2d", "input of shape %s has %d channels, the weight of shape %s takes %d", x.Shape, d.C, w.shape(), w.Shape[1]*max(1, d.Groups))
+	}
+	checkWindow(layer, "conv2d", x.Shape, Extent{d.ReachH(), d.ReachW()}, stride, c.Padding)
 	op := Record[convOp](t)
 	op.x, op.w, op.d = x, w.Use(t), d
 	var bias device.Buf

@@ -84,6 +84,9 @@ func convRows() []row {
 		{"conv 1x1 stride", conv(nn.Image(1, 3, 5, 5), 2, nn.Square(1), nn.ConvConfig{Stride: nn.Square(2)})},
 		{"conv 7x7 stride plain input", conv(nn.Plain(1, 1, 9, 8), 2, nn.Square(7), nn.ConvConfig{Stride: nn.Square(2), Padding: nn.Square(3)})},
 		{"conv rectangular", conv(nn.Image(2, 2, 5, 6), 2, nn.Extent{H: 1, W: 4}, nn.ConvConfig{Stride: nn.Extent{H: 2, W: 1}, Padding: nn.Extent{H: 0, W: 2}, Bias: true})},
+		{"conv dilated", conv(nn.Image(2, 2, 7, 6), 2, nn.Square(3), nn.ConvConfig{Padding: nn.Square(2), Dilation: nn.Extent{H: 2, W: 1}})},
+		{"conv in groups", conv(nn.Image(2, 4, 4, 3), 6, nn.Square(3), nn.ConvConfig{Padding: nn.Square(1), Groups: 2, Bias: true})},
+		{"conv depthwise", conv(nn.Image(2, 3, 5, 4), 3, nn.Square(3), nn.ConvConfig{Stride: nn.Square(2), Padding: nn.Square(1), Groups: 3})},
 		{"conv as large as the image", conv(nn.Image(2, 2, 3, 2), 2, nn.Extent{H: 3, W: 2}, nn.ConvConfig{})},
 	}
 }

@@ -155,6 +155,8 @@ func twins() []twin {
 		convTwin("conv", image(2, 17, 5, 6), 18, nn.Extent{H: 3, W: 3}, nn.ConvConfig{Padding: nn.Square(1)}),
 		convTwin("conv stride", image(2, 16, 7, 9), 32, nn.Extent{H: 3, W: 3}, nn.ConvConfig{Stride: nn.Square(2), Padding: nn.Square(1)}),
 		convTwin("conv rectangular", image(1, 5, 6, 7), 20, nn.Extent{H: 2, W: 5}, nn.ConvConfig{Stride: nn.Extent{H: 1, W: 2}, Padding: nn.Extent{H: 1, W: 2}, Bias: true}),
+		convTwin("conv dilated in groups", image(2, 4, 9, 8), 6, nn.Square(3), nn.ConvConfig{Padding: nn.Square(1), Dilation: nn.Square(2), Groups: 2}),
+		convTwin("conv depthwise", image(2, 17, 5, 6), 17, nn.Square(3), nn.ConvConfig{Padding: nn.Square(1), Groups: 17, Bias: true}),
 		convTwin("conv 1x1", image(3, 32, 3, 3), 17, nn.Square(1), nn.ConvConfig{Stride: nn.Square(2)}),
 		convTwin("conv 7x7 plain", plain(1, 3, 15, 14), 16, nn.Square(7), nn.ConvConfig{Stride: nn.Square(2), Padding: nn.Square(3)}),
 		elementwise("relu", nn.ReLU{}, func(v float64) float64 { return math.Max(v, 0) }, 0),
@@ -218,9 +220,15 @@ func convTwin(name string, in nn.Shape, out int, k nn.Extent, c nn.ConvConfig) t
 	if stride == (nn.Extent{}) {
 		stride = nn.Square(1)
 	}
-	channels := in.Dims[1]
-	oh, ow := (in.Dims[2]+2*c.Padding.H-k.H)/stride.H+1, (in.Dims[3]+2*c.Padding.W-k.W)/stride.W+1
-	return twin{name, nn.NewConv2d("conv", channels, out, k, c), []nn.Shape{in}, nn.Image(in.Dims[0], out, oh, ow),
+	dilation := c.Dilation
+	if dilation == (nn.Extent{}) {
+		dilation = nn.Square(1)
+	}
+	groups := max(1, c.Groups)
+	channels := in.Dims[1] / groups // of a group
+	oh := (in.Dims[2]+2*c.Padding.H-(k.H-1)*dilation.H-1)/stride.H + 1
+	ow := (in.Dims[3]+2*c.Padding.W-(k.W-1)*dilation.W-1)/stride.W + 1
+	return twin{name, nn.NewConv2d("conv", in.Dims[1], out, k, c), []nn.Shape{in}, nn.Image(in.Dims[0], out, oh, ow),
 		func(a []array, p [][]float64) func(n, c, y, x int) float64 {
 			return func(n, o, y, x int) float64 {
 				sum := 0.0
@@ -231,7 +239,7 @@ func convTwin(name string, in nn.Shape, out int, k nn.Extent, c nn.ConvConfig) t
 					for r := range k.H {
 						for s := range k.W {
 							w := p[0][((o*channels+i)*k.H+r)*k.W+s]
-							sum += w * a[0].at(n, i, y*stride.H+r-c.Padding.H, x*stride.W+s-c.Padding.W)
+							sum += w * a[0].at(n, o/(out/groups)*channels+i, y*stride.H+r*dilation.H-c.Padding.H, x*stride.W+s*dilation.W-c.Padding.W)
 						}
 					}
 				}
