@@ -34,6 +34,15 @@ func Require(kernel, argument string, b Buf, t Type, n int) {
 	}
 }
 
+// RequireFloat is Require for arguments of F32, F16 or BF16.
+func RequireFloat(kernel, argument string, b Buf, n int) {
+	t := F32
+	if b.Type == F16 || b.Type == BF16 {
+		t = b.Type
+	}
+	Require(kernel, argument, b, t, n)
+}
+
 // RequireSame panics with a *ShapeError unless b has the type and length of a.
 func RequireSame(kernel, argument string, b, a Buf) {
 	if b.Len != a.Len || b.Type != a.Type {

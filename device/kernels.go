@@ -91,7 +91,9 @@ type MatMul struct {
 
 // MatrixKernels are the dense products.
 type MatrixKernels interface {
-	// MatMul computes c as d says. bias has N elements or is the zero Buf.
+	// MatMul computes c as d says. bias has N elements or is the zero Buf. a and
+	// b, each on its own, may be F16 or BF16: they are widened, and sums are in
+	// float32 or better.
 	MatMul(d MatMul, c, a, b, bias Buf)
 	// SumRows sets out[j] = sum over i of a[i][j], for a bias's gradient.
 	SumRows(out, a Buf, rows, cols int, accumulate bool)

@@ -2,20 +2,12 @@ package cpu
 
 import "github.com/gradfusion/gradfusion/device"
 
-// side is one factor of a product: count vectors of depth floats.
-type side struct {
-	data   []float32
-	count  int
-	stride int
-	along  bool // vectors are stored one after another, not side by side
-}
-
 func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	d.Check()
 	an, bn, cn := d.Lens()
 	device.Require("MatMul", "c", c, device.F32, cn)
-	device.Require("MatMul", "a", a, device.F32, an)
-	device.Require("MatMul", "b", b, device.F32, bn)
+	device.RequireFloat("MatMul", "a", a, an)
+	device.RequireFloat("MatMul", "b", b, bn)
 	if !bias.IsZero() {
 		device.Require("MatMul", "bias", bias, device.F32, d.N)
 	}
@@ -26,8 +18,8 @@ func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	lda, ldb, ldc := d.Strides()
 	t := &w.product
 	*t = productTask{set: k.set, d: d, c: c.F32(), ldc: ldc}
-	t.left = side{a.F32(), d.M, lda, !d.TransA}
-	t.right = side{b.F32(), d.N, ldb, d.TransB}
+	t.left = k.set.side(a, d.M, lda, !d.TransA)
+	t.right = k.set.side(b, d.N, ldb, d.TransB)
 	if t.turned = k.set.turn != nil && turns(d); t.turned {
 		t.left, t.right = t.right, t.left
 	}
@@ -80,7 +72,7 @@ func (k *kernels) packSides(w *workspace) {
 	}
 	if !t.left.along {
 		w.rowBlocks = rowBlocksTask{k.set, w.left.floats(t.blocks * t.rowsOf * panels(t.d.K) * tileColumns), t.left, t.d.K, t.rowsOf}
-		t.left.data = w.rowBlocks.dst
+		t.packedLeft = w.rowBlocks.dst
 		k.pool.run(w, &w.rowBlocks, panels(t.d.K))
 		w.rowBlocks = rowBlocksTask{}
 	}

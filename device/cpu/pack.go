@@ -20,46 +20,49 @@ func (t *packTask) parts() int {
 	return (t.depth + packLines - 1) / packLines
 }
 
-func (t *packTask) do(_ *scratch, index int) {
+func (t *packTask) do(s *scratch, index int) {
 	if t.src.along {
-		u := *t
-		u.dst = t.dst[index*t.depth*tileColumns:]
-		u.pack(index, index+1, 0, t.depth)
+		t.pack(s, t.dst[index*t.depth*tileColumns:], index, index+1, 0, t.depth)
 		return
 	}
-	t.pack(0, panels(t.src.count), index*packLines, min(t.depth, (index+1)*packLines))
+	t.pack(s, t.dst, 0, panels(t.src.count), index*packLines, min(t.depth, (index+1)*packLines))
 }
 
-// pack packs lines [from, to) of panels [lo, hi); dst starts with panel lo.
-func (t *packTask) pack(lo, hi, from, to int) {
+// pack packs lines [from, to) of panels [lo, hi) into dst, which starts with
+// panel lo.
+func (t *packTask) pack(s *scratch, dst []float32, lo, hi, from, to int) {
 	if from == to {
 		return // an empty src has no vectors to start at
 	}
-	whole := min(hi, t.src.count/tileColumns)
-	width := t.src.count % tileColumns // of the last panel, when it is not whole
 	if t.src.along {
 		for p := lo; p < hi; p++ {
-			n := tileColumns
-			if p >= whole {
-				n = width
-			}
+			n := min(tileColumns, t.src.count-p*tileColumns)
 			for k := from; k < to; k += packDepth {
-				packTransposed(t.set, t.dst[((p-lo)*t.depth+k)*tileColumns:], t.src.data[p*tileColumns*t.src.stride+k:], t.src.stride, min(packDepth, to-k), n)
+				end := min(k+packDepth, to)
+				data, stride := t.src.rows(&s.wide, p*tileColumns, n, k, end)
+				packTransposed(t.set, dst[((p-lo)*t.depth+k)*tileColumns:], data, stride, end-k, n)
 			}
 		}
 		return
 	}
 	for ; from < to; from += packLines {
 		n := min(packLines, to-from)
-		for p := lo; p < whole; p += packWidth {
-			t.set.lines(t.dst[((p-lo)*t.depth+from)*tileColumns:], t.src.data[from*t.src.stride+p*tileColumns:],
-				t.src.stride, t.depth*tileColumns, n, min(packWidth, whole-p))
+		for p := lo; p < hi; p += packWidth {
+			t.packLines(s, dst[((p-lo)*t.depth+from)*tileColumns:], p, min(hi, p+packWidth), from, n)
 		}
-		if whole < hi {
-			for k := from; k < from+n; k++ {
-				line := t.dst[((whole-lo)*t.depth+k)*tileColumns:][:tileColumns]
-				clear(line[copy(line, t.src.data[k*t.src.stride+whole*tileColumns:][:width]):])
-			}
+	}
+}
+
+// packLines packs n lines, from the line from on, of panels [lo, hi).
+func (t *packTask) packLines(s *scratch, dst []float32, lo, hi, from, n int) {
+	end := min(hi*tileColumns, t.src.count)
+	data, stride := t.src.rows(&s.wide, from, n, lo*tileColumns, end)
+	whole := (end - lo*tileColumns) / tileColumns
+	t.set.lines(dst, data, stride, t.depth*tileColumns, n, whole)
+	if width := (end - lo*tileColumns) % tileColumns; width > 0 {
+		for k := range n {
+			line := dst[(whole*t.depth+k)*tileColumns:][:tileColumns]
+			clear(line[copy(line, data[k*stride+whole*tileColumns:][:width]):])
 		}
 	}
 }
@@ -74,12 +77,13 @@ type rowBlocksTask struct {
 	rowsOf int
 }
 
-func (t *rowBlocksTask) do(_ *scratch, index int) {
+func (t *rowBlocksTask) do(s *scratch, index int) {
 	width := min(tileColumns, t.depth-index*tileColumns)
 	for first := 0; first < t.src.count; first += t.rowsOf {
 		dst := t.dst[(first*panels(t.depth)+index*t.rowsOf)*tileColumns:]
-		src := t.src.data[index*tileColumns*t.src.stride+first:]
-		packTransposed(t.set, dst, src, t.src.stride, min(t.rowsOf, t.src.count-first), width)
+		n := min(t.rowsOf, t.src.count-first)
+		data, stride := t.src.rows(&s.wide, index*tileColumns, width, first, first+n)
+		packTransposed(t.set, dst, data, stride, n, width)
 	}
 }
 

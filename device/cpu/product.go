@@ -27,6 +27,7 @@ type productTask struct {
 	ldc         int
 	bias        []float32 // whole panels of C's columns, or nil
 	turned      bool      // left and right are exchanged
+	packedLeft  []float32 // row blocks of the left side, unless along
 	packed      []float32 // the right side in panels, or nil when private
 	private     bool      // a part packs a group of panels and does all rows
 	rowsOf      int       // rows of a block
@@ -59,8 +60,11 @@ func (t *productTask) tables(w *workspace) {
 	}
 	stride := t.left.stride
 	t.step = tileColumns
-	if !t.left.along {
+	switch {
+	case !t.left.along:
 		stride, t.step = tileColumns, t.rowsOf*tileColumns
+	case t.left.widen != nil:
+		stride = t.d.K // a block is widened when its turn comes
 	}
 	for i := range t.rows {
 		t.rows[i] = row{int64(i * stride * 4), int64(i * ldc * 4)}
@@ -96,9 +100,11 @@ func (t *productTask) do(s *scratch, index int) {
 // block computes the rows from first of p's panels.
 func (t *productTask) block(s *scratch, p *part, first int) {
 	p.first, p.rows = first, t.rows[:min(t.rowsOf, t.left.count-first)]
-	at := first * t.left.stride
-	if !t.left.along {
-		at = first * panels(t.d.K) * tileColumns
+	var left []float32
+	if t.left.along {
+		left, _ = t.left.rows(&s.wide, first, len(p.rows), 0, t.d.K)
+	} else {
+		left = t.packedLeft[first*panels(t.d.K)*tileColumns:]
 	}
 	if t.turned {
 		p.lines = s.plane.floats((p.hi - p.lo) * t.rowsOf * tileColumns)
@@ -106,7 +112,7 @@ func (t *productTask) block(s *scratch, p *part, first int) {
 	for k := 0; ; k += t.depth {
 		depth := min(t.depth, t.d.K-k)
 		p.last = k+depth == t.d.K
-		s.tile = tile{a: address(t.left.data, at+k/tileColumns*t.step), blocks: depth / tileColumns, singles: depth % tileColumns}
+		s.tile = tile{a: address(left, k/tileColumns*t.step), blocks: depth / tileColumns, singles: depth % tileColumns}
 		if k > 0 || t.d.Accumulate && !t.turned {
 			s.tile.flags = flagAccumulate
 		}
@@ -134,8 +140,8 @@ func (t *productTask) panelsOf(s *scratch, p *part) []float32 {
 		return t.packed[p.lo*t.d.K*tileColumns:]
 	}
 	dst := s.image.floats((p.hi - p.lo) * t.d.K * tileColumns)
-	own := packTask{set: t.set, dst: dst, src: t.right, depth: t.d.K}
-	own.pack(p.lo, p.hi, 0, t.d.K)
+	own := packTask{set: t.set, src: t.right, depth: t.d.K}
+	own.pack(s, dst, p.lo, p.hi, 0, t.d.K)
 	return dst
 }
 

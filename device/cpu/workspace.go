@@ -27,6 +27,7 @@ type scratch struct {
 	heads attentionScratch
 	image memory // a zero-padded image
 	plane memory // an image in the other layout
+	wide  memory // 16-bit numbers as float32
 	steps []int64
 	sums  []float64
 

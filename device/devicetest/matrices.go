@@ -25,6 +25,13 @@ func matrixExperiments() []experiment {
 			}})
 		}
 	}
+	for _, size := range [][3]int{{1, 1, 1}, {7, 33, 17}, {97, 31, 48}, {100, 20, 527}, {16, 16, 0}} {
+		for variant := range 16 {
+			all = append(all, experiment{fmt.Sprintf("matmul of 16 bits %v/%d", size, variant), func(l *lab, k device.Kernels) {
+				halfProduct(l, k, size, variant)
+			}})
+		}
+	}
 	for _, size := range [][2]int{{1, 1}, {3, 10}, {64, 65}, {7, 200}, {0, 5}} {
 		all = append(all, experiment{fmt.Sprintf("sum rows %v", size), func(l *lab, k device.Kernels) {
 			for _, whole := range []bool{true, false} {
@@ -67,4 +74,35 @@ func product(l *lab, k device.Kernels, size [3]int, variant int) {
 	c := l.floats(cn)
 	k.MatMul(d, c, a, b, bias)
 	l.keep("c", c, productBound)
+}
+
+// halfProduct varies transposition by the low two bits, then the type of each
+// side. Accumulation, strides, bias and activation are the business of product.
+func halfProduct(l *lab, k device.Kernels, size [3]int, variant int) {
+	d := device.MatMul{M: size[0], N: size[1], K: size[2], TransA: variant&1 != 0, TransB: variant&2 != 0}
+	lda, ldb, _ := d.Strides()
+	d.LDA, d.LDB = lda+variant/4, ldb+2
+	an, bn, cn := d.Lens()
+	types := [...]device.Type{device.F16, device.BF16, device.F32, device.F16}
+	a, b := l.halves(types[variant/4], an), l.halves(types[(variant/4+1)%len(types)], bn)
+	c := l.buffer(device.F32, cn)
+	k.MatMul(d, c, a, b, device.Buf{})
+	l.keep("c", c, productBound)
+}
+
+// halves returns n numbers of a type, rounded on the host.
+func (l *lab) halves(t device.Type, n int) device.Buf {
+	wide := l.floats(n)
+	if t == device.F32 {
+		return wide
+	}
+	b := l.buffer(t, n)
+	for i, v := range wide.F32() {
+		if t == device.F16 {
+			b.U16()[i] = device.F32ToF16(v)
+		} else {
+			b.U16()[i] = device.F32ToBF16(v)
+		}
+	}
+	return b
 }

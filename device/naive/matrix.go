@@ -6,13 +6,13 @@ func (kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	d.Check()
 	an, bn, cn := d.Lens()
 	device.Require("MatMul", "c", c, device.F32, cn)
-	device.Require("MatMul", "a", a, device.F32, an)
-	device.Require("MatMul", "b", b, device.F32, bn)
+	device.RequireFloat("MatMul", "a", a, an)
+	device.RequireFloat("MatMul", "b", b, bn)
 	if !bias.IsZero() {
 		device.Require("MatMul", "bias", bias, device.F32, d.N)
 	}
 	lda, ldb, ldc := d.Strides()
-	left, right, out := a.F32(), b.F32(), c.F32()
+	left, right, out := widened(a), widened(b), c.F32()
 	for i := range d.M {
 		for j := range d.N {
 			var sum float64
@@ -36,6 +36,23 @@ func (kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 			out[i*ldc+j] = activate(d.Activation, float32(sum))
 		}
 	}
+}
+
+// widened returns a as float32.
+func widened(a device.Buf) []float32 {
+	widen := device.F16ToF32
+	switch a.Type {
+	case device.BF16:
+		widen = device.BF16ToF32
+	case device.F16:
+	default:
+		return a.F32()
+	}
+	out := make([]float32, a.Len)
+	for i, v := range a.U16() {
+		out[i] = widen(v)
+	}
+	return out
 }
 
 func (kernels) SumRows(out, a device.Buf, rows, cols int, accumulate bool) {
