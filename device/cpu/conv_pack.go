@@ -56,8 +56,9 @@ func (t *weightsTask) do(s *scratch, panel int) {
 	depth := t.d.C * taps
 	width := min(block, t.d.K-panel*block)
 	src := t.src[panel*block*depth:]
-	if t.d.XLayout == device.Plain {
+	if t.d.XLayout == device.Plain || taps == 1 {
 		packTransposed(t.set, dst, src, depth, depth, width)
+		clear(dst[depth*block:])
 		return
 	}
 	lines := s.plane.floats(depth * block) // [C][tap][16 of K]
@@ -83,6 +84,10 @@ func (t *weightsTask) backwardPanel(s *scratch, dst []float32, panel int) {
 	lines := s.plane.floats(taps * block) // [tap][16 of C]
 	if t.d.K%block != 0 {
 		clear(dst)
+	}
+	if taps == 1 && width == block {
+		t.set.lines(dst[t.taps[0].at:], t.src[panel*block:], t.d.C, 0, t.d.K, 1)
+		return
 	}
 	for k := range t.d.K {
 		packTransposed(t.set, lines, t.src[(k*t.d.C+panel*block)*taps:], taps, taps, width)

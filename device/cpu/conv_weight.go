@@ -143,7 +143,7 @@ type scatterTask struct {
 	dw []float32
 }
 
-func (t *scatterTask) do(_ *scratch, k int) {
+func (t *scatterTask) do(s *scratch, k int) {
 	blocksK := device.Blocks(t.d.K)
 	for c := range t.blocksC {
 		at := (c*blocksK + k) * t.partialOf
@@ -151,31 +151,36 @@ func (t *scatterTask) do(_ *scratch, k int) {
 		for g := 1; g < t.groups; g++ {
 			t.set.add(sums, sums, t.partial[g*t.groupLen()+at:][:t.partialOf])
 		}
-		t.store(sums, c, k)
+		t.store(s, sums, c, k)
 	}
 }
 
-func (t *scatterTask) store(sums []float32, c, k int) {
+// store turns the sums of one block of input and of output channels.
+func (t *scatterTask) store(s *scratch, sums []float32, c, k int) {
 	taps := t.d.R * t.d.S
 	stride := t.d.C * taps
-	width := min(block, t.d.K-k*block)
-	for i := range t.rows {
-		at := i // plain: already [channel][tap]
-		if t.d.XLayout == device.Blocked16 {
-			channel := c*block + i%block
-			if channel >= t.d.C {
-				continue
-			}
-			at = channel*taps + i/block
-		}
-		at += k * block * stride
-		line := sums[i*block:][:width]
-		for _, v := range line {
-			if t.d.Accumulate {
-				v += t.dw[at]
-			}
-			t.dw[at] = v
-			at += stride
-		}
+	at, n := k*block*stride, len(t.rows)
+	if t.d.XLayout == device.Blocked16 {
+		at, n = at+c*block*taps, min(block, t.d.C-c*block)*taps
+		sums = channelsFirst(&s.plane, sums, taps)
 	}
+	flags := 0
+	if t.d.Accumulate {
+		flags = flagAccumulate
+	}
+	for i := 0; i < n; i += block {
+		t.set.turn(t.dw[at+i:], sums[i*block:], nil, stride, min(block, t.d.K-k*block), min(block, n-i), flags)
+	}
+}
+
+// channelsFirst returns lines [channel][tap] for lines [tap][channel] of a block.
+func channelsFirst(m *memory, lines []float32, taps int) []float32 {
+	if taps == 1 {
+		return lines
+	}
+	out := m.floats(len(lines))
+	for i := range taps * block {
+		*(*[block]float32)(out[(i%block*taps+i/block)*block:]) = [block]float32(lines[i*block:])
+	}
+	return out
 }

@@ -1,5 +1,5 @@
-// Package cpu computes on the host's processor: vector assembly where the
-// processor has AVX2 and FMA, portable Go loops elsewhere.
+// Package cpu computes on the host's processor: vector assembly for AVX-512, for
+// AVX2 with FMA and for NEON, portable Go loops elsewhere.
 //
 // # How it is built
 //
@@ -11,7 +11,9 @@
 // tables of a row-major matrix; a convolution makes row(i) an output pixel and
 // step(k) a filter tap of a zero-padded image, so that nothing is unfolded; the
 // gradient of the weights makes row(i) a tap and step(k) a pixel. B is packed
-// into panels 16 columns wide, which is one line of nChw16c. Around the tile
+// into panels 16 columns wide, which is one line of nChw16c; a tile may cover
+// several panels that share A. Of a product, the side is packed that takes less
+// work, and the other is read where it lies (matmul.go). Around the tile
 // stand vector loops that pass over memory once (vector.go). Both are entries
 // of a kernelSet: a new instruction set fills in that struct and nothing else.
 //
@@ -29,6 +31,6 @@
 // device's threads.
 //
 // The generator of the assembly is the nested module gen; its output is
-// committed. The package leaves out Winograd transforms, prepacked weights and
-// threads bound to cores.
+// committed. The package leaves out prepacked weights and threads bound to
+// cores.
 package cpu

@@ -48,7 +48,7 @@ func avx512Kernels() *kernelSet {
 	set.functions = functionsAVX512()
 	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
 	set.winogradKernels = winogradsAVX512()
-	set.depth = 2048
+	set.depth, set.turnsProducts = 2048, true
 	set.transpose, set.lines, set.turn = transposeWide, linesWide, turnWide
 	return set
 }
@@ -65,7 +65,7 @@ func avx2Kernels() *kernelSet {
 		apart:           apartFast,
 		winogradKernels: winogradsAVX2(),
 
-		lines: portableLines,
+		lines: portableLines, turn: portableTurn,
 
 		add: func(dst, a, b []float32) { binaryFast(addAVX2, portableAdd, dst, a, b) },
 		mul: func(dst, a, b []float32) { binaryFast(mulAVX2, portableMul, dst, a, b) },

@@ -30,8 +30,10 @@ type kernelSet struct {
 	lines func(dst, src []float32, stride, next, rows, count int)
 	// turn sets row i of c to element i of the lines at src, of 16 floats each:
 	// count rows of width floats. bias holds 16 floats or is nil; flags are a
-	// tile's. A set that is no faster for it has none.
+	// tile's.
 	turn func(c, src, bias []float32, stride, count, width, flags int)
+	// turnsProducts says that turning C costs less than packing weights.
+	turnsProducts bool
 
 	add, mul, max, min  func(dst, a, b []float32)
 	f16, bf16           halfKernels
@@ -87,6 +89,7 @@ func portableKernels() *kernelSet {
 		transpose: portableTranspose,
 		apart:     portableApart,
 		lines:     portableLines,
+		turn:      portableTurn,
 
 		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,
 		f16:                 portableHalves(device.F16ToF32, device.F32ToF16),

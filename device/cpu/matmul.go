@@ -20,7 +20,7 @@ func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	*t = productTask{set: k.set, d: d, c: c.F32(), ldc: ldc}
 	t.left = k.set.side(a, d.M, lda, !d.TransA)
 	t.right = k.set.side(b, d.N, ldb, d.TransB)
-	if t.turned = k.set.turn != nil && turns(d); t.turned {
+	if t.turned = k.set.turnsProducts && turns(d); t.turned {
 		t.left, t.right = t.right, t.left
 	}
 	if !bias.IsZero() {

@@ -92,30 +92,13 @@ func testLinesAndTurns(t *testing.T, fast *kernelSet) {
 			require.Equal(t, want, got, "%d rows of %d lines", rows, count)
 		}
 	}
-	if fast.turn == nil {
-		return
-	}
 	const stride = tileColumns + 3
 	for count := 1; count <= tileColumns; count++ {
 		for width := 1; width <= tileColumns; width++ {
 			for _, flags := range []int{0, flagAccumulate, flagReLU, flagAccumulate | flagReLU} {
 				for _, bias := range [][]float32{nil, ramp(tileColumns)} {
 					src, want, got := ramp(tileColumns*tileColumns), ramp(tileColumns*stride), ramp(tileColumns*stride)
-					for i := range count {
-						for j := range width {
-							v := src[j*tileColumns+i]
-							if flags&flagAccumulate != 0 {
-								v += want[i*stride+j]
-							}
-							if bias != nil {
-								v += bias[j]
-							}
-							if flags&flagReLU != 0 {
-								v = max(v, 0)
-							}
-							want[i*stride+j] = v
-						}
-					}
+					portableTurn(want, src, bias, stride, count, width, flags)
 					fast.turn(got, src, bias, stride, count, width, flags)
 					require.Equal(t, want, got, "%d rows of %d, flags %b", count, width, flags)
 				}

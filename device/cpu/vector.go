@@ -27,6 +27,24 @@ func portableLines(dst, src []float32, stride, next, rows, count int) {
 	}
 }
 
+func portableTurn(c, src, bias []float32, stride, count, width, flags int) {
+	for i := range count {
+		for j, v := range c[i*stride : i*stride+width] {
+			sum := src[j*device.Block+i]
+			if flags&flagAccumulate != 0 {
+				sum += v
+			}
+			if bias != nil {
+				sum += bias[j]
+			}
+			if flags&flagReLU != 0 && sum < 0 {
+				sum = 0
+			}
+			c[i*stride+j] = sum
+		}
+	}
+}
+
 func portableAdd(dst, a, b []float32) {
 	for i, v := range a {
 		dst[i] = v + b[i]
