@@ -81,6 +81,14 @@ func (a *Arena) Get(t Type, n int) Buf {
 	return b.Slice(0, n*t.Size()).As(t)
 }
 
+// Expect tells a new arena how many bytes are going to be out at one time, at
+// least, so that the device can prepare them meanwhile.
+func (a *Arena) Expect(bytes int) {
+	if bytes > 0 && len(a.regions) == 0 {
+		_ = a.grow(bytes) // Get finds out what is missing
+	}
+}
+
 // Put gives b back, which must have come from Get, whole, and must not be used
 // again. Giving it back twice panics, as far as that is seen.
 func (a *Arena) Put(b Buf) {
@@ -156,13 +164,10 @@ func (a *Arena) cut(size int) (Buf, error) {
 		}
 	}
 	if best < 0 {
-		r, err := a.dev.Region(max(size, min(a.Footprint(), mostAhead)))
-		if err != nil {
+		if err := a.grow(max(size, min(a.Footprint(), mostAhead))); err != nil {
 			return Buf{}, err
 		}
-		best = len(a.gaps)
-		a.gaps = append(a.gaps, gap{region: len(a.regions), size: r.Len / Align * Align})
-		a.regions, a.reached = append(a.regions, r), append(a.reached, 0)
+		best = len(a.gaps) - 1
 	}
 	g := &a.gaps[best]
 	b := a.regions[g.region].Slice(g.at, g.at+size)
@@ -172,6 +177,16 @@ func (a *Arena) cut(size int) (Buf, error) {
 		a.gaps = slices.Delete(a.gaps, best, best+1)
 	}
 	return b, nil
+}
+
+func (a *Arena) grow(size int) error {
+	r, err := a.dev.Region(size)
+	if err != nil {
+		return err
+	}
+	a.gaps = append(a.gaps, gap{region: len(a.regions), size: r.Len / Align * Align})
+	a.regions, a.reached = append(a.regions, r), append(a.reached, 0)
+	return nil
 }
 
 // find returns the place of a buffer.

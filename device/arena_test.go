@@ -145,6 +145,20 @@ func TestArenaMisuse(t *testing.T) {
 	require.PanicsWithValue(t, "device: a buffer was given back twice", func() { a.Put(b) })
 }
 
+func TestArenaExpects(t *testing.T) {
+	h := &heap{}
+	a := NewArena(h)
+	a.Expect(0)
+	require.Zero(t, h.calls)
+	a.Expect(1 << 20)
+	a.Expect(2 << 20)
+	require.Equal(t, 1, h.calls)
+	b := a.Get(U8, 1<<20)
+	require.Equal(t, 1, h.calls)
+	require.Equal(t, 1<<20, a.Footprint())
+	a.Put(b)
+}
+
 func TestArenaClose(t *testing.T) {
 	h := &heap{}
 	a := NewArena(h)

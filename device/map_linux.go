@@ -28,3 +28,6 @@ func unmapRegion(m []byte) { _ = unix.Munmap(m) }
 
 // advise asks for huge pages; a kernel without them changes nothing.
 func advise(m []byte) { _ = unix.Madvise(m, unix.MADV_HUGEPAGE) }
+
+// populate has the system back b with pages now, as a write to each would.
+func populate(b []byte) error { return unix.Madvise(b, unix.MADV_POPULATE_WRITE) }

@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // status reads a figure of this process, in bytes.
@@ -32,7 +34,7 @@ func TestRegionsTakeWhatIsWritten(t *testing.T) {
 	const written = 64 << 20
 	var r HostRegions
 	before := status(t, "RssAnon")
-	b, err := r.Region(1 << 30)
+	b, err := r.Region(1 << 20)
 	require.NoError(t, err)
 	for i := 0; i < written; i += 4096 {
 		b.Bytes()[i] = 1
@@ -42,6 +44,31 @@ func TestRegionsTakeWhatIsWritten(t *testing.T) {
 	require.Less(t, grown, 2*written)
 	r.Close()
 	require.Less(t, status(t, "RssAnon")-before, written/2)
+}
+
+// What a region was asked for is there before it is used, and a region that
+// goes while it is filled does not wait for all of it.
+func TestRegionsAreFilled(t *testing.T) {
+	const size = 64 << 20
+	var r HostRegions
+	if err := func() error {
+		b, err := r.Region(hugePage)
+		require.NoError(t, err)
+		return populate(b.Bytes()[:hugePage])
+	}(); err != nil {
+		require.ErrorIs(t, err, unix.EINVAL, "a kernel before 5.14")
+		return
+	}
+	before := status(t, "RssAnon")
+	b, err := r.Region(size)
+	require.NoError(t, err)
+	r.mapped[unsafe.SliceData(b.mem)].filling.Wait()
+	require.Greater(t, status(t, "RssAnon")-before, size*3/4)
+	require.Zero(t, b.Bytes()[size-1])
+	_, err = r.Region(size)
+	require.NoError(t, err)
+	r.Close()
+	require.Less(t, status(t, "RssAnon")-before, size/2)
 }
 
 // When address space is short, a region is as large as it must be.

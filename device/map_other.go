@@ -2,6 +2,8 @@
 
 package device
 
+import "errors"
+
 // mapRegion takes memory of the Go heap, with room to align it.
 func mapRegion(least int) (m []byte, room int, err error) {
 	return make([]byte, least+Align), Align, nil
@@ -12,3 +14,6 @@ func unmapRegion([]byte) {}
 
 // advise has nobody to ask.
 func advise([]byte) {}
+
+// populate is for mapped memory.
+func populate([]byte) error { return errors.ErrUnsupported }

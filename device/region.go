@@ -4,20 +4,48 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
 // HostRegions is the Region, Release and part of the Close of devices that
 // compute on the host: memory outside of the Go heap, on huge pages where the
-// system has them, of which only what is touched counts. Where memory cannot be
+// system has them, of which only what is asked for or touched counts. Where memory cannot be
 // mapped, and under the race detector, which does not see mapped memory, it is
 // memory of the Go heap. The zero value is ready; it is safe for concurrent use.
 type HostRegions struct {
 	mu     sync.Mutex
-	mapped map[*byte][]byte // by first byte
+	mapped map[*byte]*mapping // by first byte
 }
 
-// Region returns at least that many bytes, as U8, aligned to Align at
+// mapping is one region. What its owner is sure to use is filled with pages in
+// the background, so that a first pass does not stop at each page for the
+// system to clear it.
+type mapping struct {
+	all     []byte
+	filling sync.WaitGroup
+	stop    atomic.Bool
+}
+
+// worthFilling is the size from which regions are filled in the background.
+const worthFilling = 16 << 20
+
+func (m *mapping) fill(b []byte) {
+	m.filling.Go(func() {
+		// In pieces, because mapping other memory waits for one.
+		for len(b) >= hugePage && !m.stop.Load() && populate(b[:hugePage]) == nil {
+			b = b[hugePage:]
+		}
+	})
+}
+
+func (m *mapping) unmap() {
+	m.stop.Store(true)
+	m.filling.Wait()
+	unmapRegion(m.all)
+}
+
+// Region returns at least that many bytes, which the caller is about to use, as U8, aligned to Align at
 // least; their content is undefined. They are to be given back to Release, or else are
 // unmapped by Close: nothing may read them afterwards.
 func (r *HostRegions) Region(least int) (Buf, error) {
@@ -33,9 +61,13 @@ func (r *HostRegions) Region(least int) (Buf, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mapped == nil {
-		r.mapped = map[*byte][]byte{}
+		r.mapped = map[*byte]*mapping{}
 	}
-	r.mapped[unsafe.SliceData(b.mem)] = m
+	region := &mapping{all: m}
+	r.mapped[unsafe.SliceData(b.mem)] = region
+	if least >= worthFilling {
+		region.fill(b.mem[:least])
+	}
 	return b, nil
 }
 
@@ -49,7 +81,7 @@ func (r *HostRegions) Release(b Buf) {
 		panic("device: a region was released that is not out")
 	}
 	delete(r.mapped, unsafe.SliceData(b.mem))
-	unmapRegion(m)
+	m.unmap()
 }
 
 // Close gives back all regions that are out.
@@ -57,7 +89,7 @@ func (r *HostRegions) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range r.mapped {
-		unmapRegion(m)
+		m.unmap()
 	}
 	clear(r.mapped)
 }
@@ -68,7 +100,7 @@ func (r *HostRegions) Mapped() int {
 	defer r.mu.Unlock()
 	n := 0
 	for _, m := range r.mapped {
-		n += len(m)
+		n += len(m.all)
 	}
 	return n
 }

@@ -36,7 +36,10 @@ type ExecutorConfig struct {
 	// Recompute keeps of a micro-batch what goes from block to block, and makes
 	// the rest again in the backward pass; see nn.Pass.
 	Recompute bool
-	Events    *observe.Recorder
+	// Expect is the least that a micro-batch takes for activations, in bytes, so
+	// that memory can be prepared; 0 where it is not known.
+	Expect int
+	Events *observe.Recorder
 }
 
 // Executor runs schedules of actions over this rank's blocks. There is one way
@@ -175,5 +178,6 @@ func (e *Executor) take() *flight {
 	}
 	f := &flight{tape: nn.NewTape(e.cfg.Device)}
 	f.tape.Events = e.cfg.Events
+	f.tape.Arena().Expect(e.cfg.Expect)
 	return f
 }

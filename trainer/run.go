@@ -32,6 +32,7 @@ type session struct {
 	parts
 
 	micro    int
+	expect   int // bytes of activations of a micro-batch, 0 where that is not known
 	training data.Filling
 	testing  data.Filling
 	sampler  *data.Sampler
@@ -134,6 +135,7 @@ func (s *session) materialize() error {
 	if err != nil {
 		return err
 	}
+	s.expect = int(activations) * s.micro
 	return s.fitsMemory(have, activations)
 }
 
@@ -169,7 +171,8 @@ func (s *session) prepare(ctx context.Context) error {
 	s.states = nn.States(s.model.Blocks)
 	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
 		Fusion: s.fusion, Device: s.device, Blocks: s.model.Blocks, Loss: s.loss,
-		Feed: s.feed, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Events: s.job.Events,
+		Feed: s.feed, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Expect: s.expect,
+		Events: s.job.Events,
 	})
 	if s.figures, err = newFigures(s); err != nil {
 		return err
