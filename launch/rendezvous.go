@@ -2,11 +2,14 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/gradfusion/gradfusion/collective/store"
 )
@@ -19,26 +22,76 @@ type Rendezvous struct {
 
 // Connect brings the process to the job's store: rank 0 serves it, on the socket
 // that the launcher has opened for it or at the place's address; everybody
-// dials it until ctx ends.
+// dials it until ctx ends. It returns when all ranks of the job have come. Its
+// error wraps ErrRanks when two processes have one rank, or think of different
+// numbers of ranks.
 func Connect(ctx context.Context, p Place) (*Rendezvous, error) {
 	r := &Rendezvous{}
-	address := net.JoinHostPort(p.Host, strconv.Itoa(p.Port))
 	if p.Rank == 0 {
 		server, err := serve(ctx, p)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, p.blameTwin(ctx, err)
+		}
 		if err != nil {
 			return nil, err
 		}
 		r.server = server
 	}
-	client, err := store.Dial(ctx, address, p.Token)
+	client, err := p.dial(ctx)
+	if err == nil {
+		r.Store = client
+		err = p.callRoll(ctx, client)
+	}
 	if err != nil {
+		r.fail(ctx)
+		return nil, err
+	}
+	return r, nil
+}
+
+func (p Place) dial(ctx context.Context) (*store.Client, error) {
+	client, err := store.Dial(ctx, net.JoinHostPort(p.Host, strconv.Itoa(p.Port)), p.Token)
+	if err != nil {
+		return nil, fmt.Errorf("rank %d of %d: %w", p.Rank, p.Size, err)
+	}
+	return client, nil
+}
+
+// twinTime is how long rank 0 looks for another of its job at an address that is
+// in use.
+const twinTime = 2 * time.Second
+
+// blameTwin finds out whether the store at rank 0's address is that of another
+// process that is rank 0 of this job, which then learns of it as well.
+func (p Place) blameTwin(ctx context.Context, inUse error) error {
+	ctx, cancel := context.WithTimeout(ctx, twinTime)
+	defer cancel()
+	client, err := p.dial(ctx)
+	if err != nil {
+		return inUse
+	}
+	defer client.Close()
+	if _, err := client.Get(ctx, p.Job+"/roll/rank/0/1"); err != nil {
+		return inUse // of another job
+	}
+	if err := p.callRoll(ctx, client); errors.Is(err, ErrRanks) {
+		return err
+	}
+	return inUse
+}
+
+// fail leaves a store at which the job did not start. Rank 0 gives the others a
+// moment to learn why.
+func (r *Rendezvous) fail(ctx context.Context) {
+	if r.Store == nil {
 		if r.server != nil {
 			_ = r.server.Close()
 		}
-		return nil, fmt.Errorf("rank %d of %d: %w", p.Rank, p.Size, err)
+		return
 	}
-	r.Store = client
-	return r, nil
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), twinTime)
+	defer cancel()
+	_ = r.Close(patience)
 }
 
 // LocalAddr is the own address on the way to the store: one at which other

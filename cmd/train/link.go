@@ -32,7 +32,9 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 	ctx, cancel := context.WithTimeout(ctx, c.Collective.Timeout)
 	defer cancel()
 	meeting, err := launch.Connect(ctx, place)
-	if err != nil {
+	if errors.Is(err, launch.ErrRanks) {
+		return nil, &coded{err, exitUsage}
+	} else if err != nil {
 		return nil, &coded{err, exitNetwork}
 	}
 	l, err := joinTransport(ctx, place, meeting, c)
