@@ -43,7 +43,7 @@ func Connect(ctx context.Context, p Place) (*Rendezvous, error) {
 		err = p.callRoll(ctx, client)
 	}
 	if err != nil {
-		r.fail(ctx)
+		r.fail(ctx, errors.Is(err, ErrRanks))
 		return nil, err
 	}
 	return r, nil
@@ -58,7 +58,7 @@ func (p Place) dial(ctx context.Context) (*store.Client, error) {
 }
 
 // twinTime is how long rank 0 looks for another of its job at an address that is
-// in use.
+// in use, and serves the others after a contradiction.
 const twinTime = 2 * time.Second
 
 // blameTwin finds out whether the store at rank 0's address is that of another
@@ -80,9 +80,9 @@ func (p Place) blameTwin(ctx context.Context, inUse error) error {
 	return inUse
 }
 
-// fail leaves a store at which the job did not start. Rank 0 gives the others a
-// moment to learn why.
-func (r *Rendezvous) fail(ctx context.Context) {
+// fail leaves a store at which the job did not start. Where that is because of a
+// contradiction rank 0 gives the others a moment to come and learn of it, too.
+func (r *Rendezvous) fail(ctx context.Context, contradiction bool) {
 	if r.Store == nil {
 		if r.server != nil {
 			_ = r.server.Close()
@@ -91,6 +91,10 @@ func (r *Rendezvous) fail(ctx context.Context) {
 	}
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), twinTime)
 	defer cancel()
+	if contradiction && r.server != nil {
+		_ = r.Store.Close()
+		<-patience.Done()
+	}
 	_ = r.Close(patience)
 }
 
