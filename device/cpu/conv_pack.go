@@ -61,39 +61,46 @@ func (t *weightsTask) do(s *scratch, panel int) {
 		clear(dst[depth*block:])
 		return
 	}
-	lines := s.plane.floats(depth * block) // [C][tap][16 of K]
-	packTransposed(t.set, lines, src, depth, depth, width)
-	for at := 0; at < len(dst); at += taps * block * block {
-		first := at / (taps * block)
-		for c := range block {
-			for i := range taps {
-				line := dst[at+(i*block+c)*block:][:block]
-				if first+c < t.d.C {
-					*(*[block]float32)(line) = [block]float32(lines[((first+c)*taps+i)*block:])
-				} else {
-					clear(line)
-				}
+	lines := s.plane.floats(block * taps * block) // [16 of C][tap][16 of K]
+	for c := 0; c < t.d.C; c += block {
+		n := min(block, t.d.C-c)
+		packTransposed(t.set, lines, src[c*taps:], depth, n*taps, width)
+		clear(lines[n*taps*block:])
+		for i := range taps {
+			for j := range block {
+				*(*[block]float32)(dst[(i*block+j)*block:]) = [block]float32(lines[(j*taps+i)*block:])
 			}
 		}
+		dst = dst[taps*block*block:]
 	}
 }
 
 func (t *weightsTask) backwardPanel(s *scratch, dst []float32, panel int) {
 	taps := t.d.R * t.d.S
 	width := min(block, t.d.C-panel*block)
-	lines := s.plane.floats(taps * block) // [tap][16 of C]
-	if t.d.K%block != 0 {
-		clear(dst)
-	}
 	if taps == 1 && width == block {
-		t.set.lines(dst[t.taps[0].at:], t.src[panel*block:], t.d.C, 0, t.d.K, 1)
+		clear(dst[t.d.K*block:])
+		t.set.lines(dst, t.src[panel*block:], t.d.C, 0, t.d.K, 1)
 		return
 	}
-	for k := range t.d.K {
-		packTransposed(t.set, lines, t.src[(k*t.d.C+panel*block)*taps:], taps, taps, width)
+	turned := s.plane.floats(2 * block * taps * block)
+	lines := turned[block*taps*block:] // [tap][16 of K][16 of C]
+	for k := 0; k < t.d.K; k += block {
+		src := t.src[(k*t.d.C+panel*block)*taps:]
+		packTurned(t.set, lines, turned, src, t.d.C, taps, min(block, t.d.K-k), width)
 		for i, tap := range t.taps {
-			line := dst[tap.at+k/block*tap.stride+k%block*block:]
-			*(*[block]float32)(line) = [block]float32(lines[i*block:])
+			copy(dst[tap.at+k/block*tap.stride:], lines[i*block*block:][:block*block])
 		}
+	}
+}
+
+// packTurned brings n output channels of weights [K][C][taps], and width input
+// channels, into lines [tap][16 of K][16 of C], zero beyond. turned is memory
+// for as many.
+func packTurned(set *kernelSet, lines, turned, weights []float32, c, taps, n, width int) {
+	packTransposed(set, turned, weights, c*taps, width*taps, n) // [C][tap][16 of K]
+	clear(turned[width*taps*block : block*taps*block])
+	for i := range taps {
+		set.transpose(lines[i*block*block:], turned[i*block:], taps*block, block)
 	}
 }

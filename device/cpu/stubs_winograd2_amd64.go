@@ -42,10 +42,10 @@ func winograd2InputAcrossAVX2(table *float32, m *float32, pitch int, slab int, t
 //go:noescape
 func winograd2InputDownAVX2(lines *uint64, table *float32, carry *float32, pitch int, n int, accumulate int)
 
-// winograd2WeightsAVX2 transforms n times nine lines (3 x 3 taps) into the positions at u; temporary has 18 lines.
+// winograd2WeightsAVX2 transforms n times nine lines into the positions at u. Lines lie tap bytes apart, 3 x 3 of them item bytes; temporary has 18.
 //
 //go:noescape
-func winograd2WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, n int)
+func winograd2WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, tap int, item int, n int)
 
 // winograd2WeightsGradientAVX2 transforms n times the positions at u into nine lines (3 x 3 taps); temporary has 18 lines.
 //
@@ -92,10 +92,10 @@ func winograd4InputAcrossAVX2(table *float32, m *float32, pitch int, slab int, t
 //go:noescape
 func winograd4InputDownAVX2(lines *uint64, table *float32, carry *float32, pitch int, n int, accumulate int)
 
-// winograd4WeightsAVX2 transforms n times nine lines (3 x 3 taps) into the positions at u; temporary has 18 lines.
+// winograd4WeightsAVX2 transforms n times nine lines into the positions at u. Lines lie tap bytes apart, 3 x 3 of them item bytes; temporary has 18.
 //
 //go:noescape
-func winograd4WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, n int)
+func winograd4WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, tap int, item int, n int)
 
 // winograd4WeightsGradientAVX2 transforms n times the positions at u into nine lines (3 x 3 taps); temporary has 18 lines.
 //

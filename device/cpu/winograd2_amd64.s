@@ -493,19 +493,27 @@ adding:
 	VZEROUPPER
 	RET
 
-// func winograd2WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, n int)
+// func winograd2WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, tap int, item int, n int)
 // Requires: AVX
-TEXT ·winograd2WeightsAVX2(SB), NOSPLIT, $0-40
+TEXT ·winograd2WeightsAVX2(SB), NOSPLIT, $0-56
 	MOVQ u+0(FP), AX
 	MOVQ lines+8(FP), CX
 	MOVQ temporary+16(FP), DX
 	MOVQ slab+24(FP), BX
-	MOVQ n+32(FP), DI
+	MOVQ item+40(FP), SI
+	MOVQ tap+32(FP), DI
+	MOVQ CX, R8
+	LEAQ (CX)(DI*2), R9
+	ADDQ DI, R9
+	MOVQ R9, CX
+	LEAQ (R9)(DI*2), R10
+	ADDQ DI, R10
+	MOVQ n+48(FP), R11
 
 next:
-	VMOVUPS (CX), Y0
-	VMOVUPS 192(CX), Y1
-	VMOVUPS 384(CX), Y2
+	VMOVUPS (R8), Y0
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
 	VADDPS  Y2, Y0, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y3, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
@@ -515,9 +523,9 @@ next:
 	VMOVUPS Y4, 192(DX)
 	VMOVUPS Y1, 384(DX)
 	VMOVUPS Y2, 576(DX)
-	VMOVUPS 64(CX), Y0
-	VMOVUPS 256(CX), Y1
-	VMOVUPS 448(CX), Y2
+	VMOVUPS (R8)(DI*1), Y0
+	VMOVUPS (R9)(DI*1), Y1
+	VMOVUPS (R10)(DI*1), Y2
 	VADDPS  Y2, Y0, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y3, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
@@ -527,9 +535,9 @@ next:
 	VMOVUPS Y4, 256(DX)
 	VMOVUPS Y1, 448(DX)
 	VMOVUPS Y2, 640(DX)
-	VMOVUPS 128(CX), Y0
-	VMOVUPS 320(CX), Y1
-	VMOVUPS 512(CX), Y2
+	VMOVUPS (R8)(DI*2), Y0
+	VMOVUPS (R9)(DI*2), Y1
+	VMOVUPS (R10)(DI*2), Y2
 	VADDPS  Y2, Y0, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y3, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
@@ -539,7 +547,7 @@ next:
 	VMOVUPS Y4, 320(DX)
 	VMOVUPS Y1, 512(DX)
 	VMOVUPS Y2, 704(DX)
-	MOVQ    AX, SI
+	MOVQ    AX, CX
 	VMOVUPS (DX), Y0
 	VMOVUPS 64(DX), Y1
 	VMOVUPS 128(DX), Y2
@@ -548,14 +556,14 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, (CX)
+	ADDQ    BX, CX
 	VMOVUPS 192(DX), Y0
 	VMOVUPS 256(DX), Y1
 	VMOVUPS 320(DX), Y2
@@ -564,14 +572,14 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, (CX)
+	ADDQ    BX, CX
 	VMOVUPS 384(DX), Y0
 	VMOVUPS 448(DX), Y1
 	VMOVUPS 512(DX), Y2
@@ -580,14 +588,14 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, (CX)
+	ADDQ    BX, CX
 	VMOVUPS 576(DX), Y0
 	VMOVUPS 640(DX), Y1
 	VMOVUPS 704(DX), Y2
@@ -596,17 +604,17 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS 32(CX), Y0
-	VMOVUPS 224(CX), Y1
-	VMOVUPS 416(CX), Y2
+	VMOVUPS Y0, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, (CX)
+	ADDQ    BX, CX
+	VMOVUPS 32(R8), Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 32(R10), Y2
 	VADDPS  Y2, Y0, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y3, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
@@ -616,9 +624,9 @@ next:
 	VMOVUPS Y4, 192(DX)
 	VMOVUPS Y1, 384(DX)
 	VMOVUPS Y2, 576(DX)
-	VMOVUPS 96(CX), Y0
-	VMOVUPS 288(CX), Y1
-	VMOVUPS 480(CX), Y2
+	VMOVUPS 32(R8)(DI*1), Y0
+	VMOVUPS 32(R9)(DI*1), Y1
+	VMOVUPS 32(R10)(DI*1), Y2
 	VADDPS  Y2, Y0, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y3, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
@@ -628,9 +636,9 @@ next:
 	VMOVUPS Y4, 256(DX)
 	VMOVUPS Y1, 448(DX)
 	VMOVUPS Y2, 640(DX)
-	VMOVUPS 160(CX), Y0
-	VMOVUPS 352(CX), Y1
-	VMOVUPS 544(CX), Y2
+	VMOVUPS 32(R8)(DI*2), Y0
+	VMOVUPS 32(R9)(DI*2), Y1
+	VMOVUPS 32(R10)(DI*2), Y2
 	VADDPS  Y2, Y0, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y3, Y3
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
@@ -640,7 +648,7 @@ next:
 	VMOVUPS Y4, 320(DX)
 	VMOVUPS Y1, 512(DX)
 	VMOVUPS Y2, 704(DX)
-	MOVQ    AX, SI
+	MOVQ    AX, CX
 	VMOVUPS (DX), Y0
 	VMOVUPS 64(DX), Y1
 	VMOVUPS 128(DX), Y2
@@ -649,14 +657,14 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
+	VMOVUPS Y0, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, 32(CX)
+	ADDQ    BX, CX
 	VMOVUPS 192(DX), Y0
 	VMOVUPS 256(DX), Y1
 	VMOVUPS 320(DX), Y2
@@ -665,14 +673,14 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
+	VMOVUPS Y0, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, 32(CX)
+	ADDQ    BX, CX
 	VMOVUPS 384(DX), Y0
 	VMOVUPS 448(DX), Y1
 	VMOVUPS 512(DX), Y2
@@ -681,14 +689,14 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
+	VMOVUPS Y0, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, 32(CX)
+	ADDQ    BX, CX
 	VMOVUPS 576(DX), Y0
 	VMOVUPS 640(DX), Y1
 	VMOVUPS 704(DX), Y2
@@ -697,17 +705,19 @@ next:
 	VMULPS  winograd2AVX2<>+0(SB), Y1, Y1
 	VADDPS  Y1, Y3, Y4
 	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y1, 32(SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, 32(SI)
-	ADDQ    BX, SI
-	ADDQ    $0x00000240, CX
+	VMOVUPS Y0, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y4, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y1, 32(CX)
+	ADDQ    BX, CX
+	VMOVUPS Y2, 32(CX)
+	ADDQ    BX, CX
+	ADDQ    SI, R8
+	ADDQ    SI, R9
+	ADDQ    SI, R10
 	ADDQ    $0x00000040, AX
-	DECQ    DI
+	DECQ    R11
 	JNZ     next
 	VZEROUPPER
 	RET
@@ -1862,19 +1872,27 @@ adding:
 	VZEROUPPER
 	RET
 
-// func winograd4WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, n int)
+// func winograd4WeightsAVX2(u *float32, lines *float32, temporary *float32, slab int, tap int, item int, n int)
 // Requires: AVX, FMA3
-TEXT ·winograd4WeightsAVX2(SB), NOSPLIT, $0-40
+TEXT ·winograd4WeightsAVX2(SB), NOSPLIT, $0-56
 	MOVQ u+0(FP), AX
 	MOVQ lines+8(FP), CX
 	MOVQ temporary+16(FP), DX
 	MOVQ slab+24(FP), BX
-	MOVQ n+32(FP), DI
+	MOVQ item+40(FP), SI
+	MOVQ tap+32(FP), DI
+	MOVQ CX, R8
+	LEAQ (CX)(DI*2), R9
+	ADDQ DI, R9
+	MOVQ R9, CX
+	LEAQ (R9)(DI*2), R10
+	ADDQ DI, R10
+	MOVQ n+48(FP), R11
 
 next:
-	VMOVUPS      (CX), Y0
-	VMOVUPS      192(CX), Y1
-	VMOVUPS      384(CX), Y2
+	VMOVUPS      (R8), Y0
+	VMOVUPS      (R9), Y1
+	VMOVUPS      (R10), Y2
 	VMULPS       winograd4AVX2<>+256(SB), Y0, Y3
 	VMULPS       winograd4AVX2<>+288(SB), Y0, Y4
 	VFMADD231PS  winograd4AVX2<>+416(SB), Y2, Y4
@@ -1892,9 +1910,9 @@ next:
 	VMOVUPS      Y6, 576(DX)
 	VMOVUPS      Y0, 768(DX)
 	VMOVUPS      Y2, 960(DX)
-	VMOVUPS      64(CX), Y0
-	VMOVUPS      256(CX), Y1
-	VMOVUPS      448(CX), Y2
+	VMOVUPS      (R8)(DI*1), Y0
+	VMOVUPS      (R9)(DI*1), Y1
+	VMOVUPS      (R10)(DI*1), Y2
 	VMULPS       winograd4AVX2<>+256(SB), Y0, Y3
 	VMULPS       winograd4AVX2<>+288(SB), Y0, Y4
 	VFMADD231PS  winograd4AVX2<>+416(SB), Y2, Y4
@@ -1912,9 +1930,9 @@ next:
 	VMOVUPS      Y6, 640(DX)
 	VMOVUPS      Y0, 832(DX)
 	VMOVUPS      Y2, 1024(DX)
-	VMOVUPS      128(CX), Y0
-	VMOVUPS      320(CX), Y1
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      (R8)(DI*2), Y0
+	VMOVUPS      (R9)(DI*2), Y1
+	VMOVUPS      (R10)(DI*2), Y2
 	VMULPS       winograd4AVX2<>+256(SB), Y0, Y3
 	VMULPS       winograd4AVX2<>+288(SB), Y0, Y4
 	VFMADD231PS  winograd4AVX2<>+416(SB), Y2, Y4
@@ -1932,7 +1950,7 @@ next:
 	VMOVUPS      Y6, 704(DX)
 	VMOVUPS      Y0, 896(DX)
 	VMOVUPS      Y2, 1088(DX)
-	MOVQ         AX, SI
+	MOVQ         AX, CX
 	VMOVUPS      (DX), Y0
 	VMOVUPS      64(DX), Y1
 	VMOVUPS      128(DX), Y2
@@ -1947,18 +1965,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      192(DX), Y0
 	VMOVUPS      256(DX), Y1
 	VMOVUPS      320(DX), Y2
@@ -1973,18 +1991,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      384(DX), Y0
 	VMOVUPS      448(DX), Y1
 	VMOVUPS      512(DX), Y2
@@ -1999,18 +2017,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      576(DX), Y0
 	VMOVUPS      640(DX), Y1
 	VMOVUPS      704(DX), Y2
@@ -2025,18 +2043,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      768(DX), Y0
 	VMOVUPS      832(DX), Y1
 	VMOVUPS      896(DX), Y2
@@ -2051,18 +2069,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      960(DX), Y0
 	VMOVUPS      1024(DX), Y1
 	VMOVUPS      1088(DX), Y2
@@ -2077,21 +2095,21 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      32(CX), Y0
-	VMOVUPS      224(CX), Y1
-	VMOVUPS      416(CX), Y2
+	VMOVUPS      Y3, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      32(R8), Y0
+	VMOVUPS      32(R9), Y1
+	VMOVUPS      32(R10), Y2
 	VMULPS       winograd4AVX2<>+256(SB), Y0, Y3
 	VMULPS       winograd4AVX2<>+288(SB), Y0, Y4
 	VFMADD231PS  winograd4AVX2<>+416(SB), Y2, Y4
@@ -2109,9 +2127,9 @@ next:
 	VMOVUPS      Y6, 576(DX)
 	VMOVUPS      Y0, 768(DX)
 	VMOVUPS      Y2, 960(DX)
-	VMOVUPS      96(CX), Y0
-	VMOVUPS      288(CX), Y1
-	VMOVUPS      480(CX), Y2
+	VMOVUPS      32(R8)(DI*1), Y0
+	VMOVUPS      32(R9)(DI*1), Y1
+	VMOVUPS      32(R10)(DI*1), Y2
 	VMULPS       winograd4AVX2<>+256(SB), Y0, Y3
 	VMULPS       winograd4AVX2<>+288(SB), Y0, Y4
 	VFMADD231PS  winograd4AVX2<>+416(SB), Y2, Y4
@@ -2129,9 +2147,9 @@ next:
 	VMOVUPS      Y6, 640(DX)
 	VMOVUPS      Y0, 832(DX)
 	VMOVUPS      Y2, 1024(DX)
-	VMOVUPS      160(CX), Y0
-	VMOVUPS      352(CX), Y1
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      32(R8)(DI*2), Y0
+	VMOVUPS      32(R9)(DI*2), Y1
+	VMOVUPS      32(R10)(DI*2), Y2
 	VMULPS       winograd4AVX2<>+256(SB), Y0, Y3
 	VMULPS       winograd4AVX2<>+288(SB), Y0, Y4
 	VFMADD231PS  winograd4AVX2<>+416(SB), Y2, Y4
@@ -2149,7 +2167,7 @@ next:
 	VMOVUPS      Y6, 704(DX)
 	VMOVUPS      Y0, 896(DX)
 	VMOVUPS      Y2, 1088(DX)
-	MOVQ         AX, SI
+	MOVQ         AX, CX
 	VMOVUPS      (DX), Y0
 	VMOVUPS      64(DX), Y1
 	VMOVUPS      128(DX), Y2
@@ -2164,18 +2182,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, 32(SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, 32(CX)
+	ADDQ         BX, CX
 	VMOVUPS      192(DX), Y0
 	VMOVUPS      256(DX), Y1
 	VMOVUPS      320(DX), Y2
@@ -2190,18 +2208,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, 32(SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, 32(CX)
+	ADDQ         BX, CX
 	VMOVUPS      384(DX), Y0
 	VMOVUPS      448(DX), Y1
 	VMOVUPS      512(DX), Y2
@@ -2216,18 +2234,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, 32(SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, 32(CX)
+	ADDQ         BX, CX
 	VMOVUPS      576(DX), Y0
 	VMOVUPS      640(DX), Y1
 	VMOVUPS      704(DX), Y2
@@ -2242,18 +2260,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, 32(SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, 32(CX)
+	ADDQ         BX, CX
 	VMOVUPS      768(DX), Y0
 	VMOVUPS      832(DX), Y1
 	VMOVUPS      896(DX), Y2
@@ -2268,18 +2286,18 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, 32(SI)
-	ADDQ         BX, SI
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, 32(CX)
+	ADDQ         BX, CX
 	VMOVUPS      960(DX), Y0
 	VMOVUPS      1024(DX), Y1
 	VMOVUPS      1088(DX), Y2
@@ -2294,21 +2312,23 @@ next:
 	VMOVAPS      Y0, Y6
 	VFMADD231PS  winograd4AVX2<>+384(SB), Y1, Y6
 	VFNMADD231PS winograd4AVX2<>+384(SB), Y1, Y0
-	VMOVUPS      Y3, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y5, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y4, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y6, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y0, 32(SI)
-	ADDQ         BX, SI
-	VMOVUPS      Y2, 32(SI)
-	ADDQ         BX, SI
-	ADDQ         $0x00000240, CX
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y4, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y6, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y0, 32(CX)
+	ADDQ         BX, CX
+	VMOVUPS      Y2, 32(CX)
+	ADDQ         BX, CX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
 	ADDQ         $0x00000040, AX
-	DECQ         DI
+	DECQ         R11
 	JNZ          next
 	VZEROUPPER
 	RET

@@ -369,20 +369,28 @@ adding:
 	VZEROUPPER
 	RET
 
-// func winograd2WeightsAVX512(u *float32, lines *float32, temporary *float32, slab int, n int)
+// func winograd2WeightsAVX512(u *float32, lines *float32, temporary *float32, slab int, tap int, item int, n int)
 // Requires: AVX, AVX512F
-TEXT ·winograd2WeightsAVX512(SB), NOSPLIT, $0-40
+TEXT ·winograd2WeightsAVX512(SB), NOSPLIT, $0-56
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         u+0(FP), AX
 	MOVQ         lines+8(FP), CX
 	MOVQ         temporary+16(FP), DX
 	MOVQ         slab+24(FP), BX
-	MOVQ         n+32(FP), DI
+	MOVQ         item+40(FP), SI
+	MOVQ         tap+32(FP), DI
+	MOVQ         CX, R8
+	LEAQ         (CX)(DI*2), R9
+	ADDQ         DI, R9
+	MOVQ         R9, CX
+	LEAQ         (R9)(DI*2), R10
+	ADDQ         DI, R10
+	MOVQ         n+48(FP), R11
 
 next:
-	VMOVUPS (CX), Z1
-	VMOVUPS 192(CX), Z2
-	VMOVUPS 384(CX), Z3
+	VMOVUPS (R8), Z1
+	VMOVUPS (R9), Z2
+	VMOVUPS (R10), Z3
 	VADDPS  Z3, Z1, Z4
 	VMULPS  Z0, Z4, Z4
 	VMULPS  Z0, Z2, Z2
@@ -392,9 +400,9 @@ next:
 	VMOVUPS Z5, 192(DX)
 	VMOVUPS Z2, 384(DX)
 	VMOVUPS Z3, 576(DX)
-	VMOVUPS 64(CX), Z1
-	VMOVUPS 256(CX), Z2
-	VMOVUPS 448(CX), Z3
+	VMOVUPS (R8)(DI*1), Z1
+	VMOVUPS (R9)(DI*1), Z2
+	VMOVUPS (R10)(DI*1), Z3
 	VADDPS  Z3, Z1, Z4
 	VMULPS  Z0, Z4, Z4
 	VMULPS  Z0, Z2, Z2
@@ -404,9 +412,9 @@ next:
 	VMOVUPS Z5, 256(DX)
 	VMOVUPS Z2, 448(DX)
 	VMOVUPS Z3, 640(DX)
-	VMOVUPS 128(CX), Z1
-	VMOVUPS 320(CX), Z2
-	VMOVUPS 512(CX), Z3
+	VMOVUPS (R8)(DI*2), Z1
+	VMOVUPS (R9)(DI*2), Z2
+	VMOVUPS (R10)(DI*2), Z3
 	VADDPS  Z3, Z1, Z4
 	VMULPS  Z0, Z4, Z4
 	VMULPS  Z0, Z2, Z2
@@ -416,7 +424,7 @@ next:
 	VMOVUPS Z5, 320(DX)
 	VMOVUPS Z2, 512(DX)
 	VMOVUPS Z3, 704(DX)
-	MOVQ    AX, SI
+	MOVQ    AX, CX
 	VMOVUPS (DX), Z1
 	VMOVUPS 64(DX), Z2
 	VMOVUPS 128(DX), Z3
@@ -425,14 +433,14 @@ next:
 	VMULPS  Z0, Z2, Z2
 	VADDPS  Z2, Z4, Z5
 	VSUBPS  Z2, Z4, Z2
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
+	VMOVUPS Z1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z5, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z2, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z3, (CX)
+	ADDQ    BX, CX
 	VMOVUPS 192(DX), Z1
 	VMOVUPS 256(DX), Z2
 	VMOVUPS 320(DX), Z3
@@ -441,14 +449,14 @@ next:
 	VMULPS  Z0, Z2, Z2
 	VADDPS  Z2, Z4, Z5
 	VSUBPS  Z2, Z4, Z2
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
+	VMOVUPS Z1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z5, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z2, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z3, (CX)
+	ADDQ    BX, CX
 	VMOVUPS 384(DX), Z1
 	VMOVUPS 448(DX), Z2
 	VMOVUPS 512(DX), Z3
@@ -457,14 +465,14 @@ next:
 	VMULPS  Z0, Z2, Z2
 	VADDPS  Z2, Z4, Z5
 	VSUBPS  Z2, Z4, Z2
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
+	VMOVUPS Z1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z5, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z2, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z3, (CX)
+	ADDQ    BX, CX
 	VMOVUPS 576(DX), Z1
 	VMOVUPS 640(DX), Z2
 	VMOVUPS 704(DX), Z3
@@ -473,17 +481,19 @@ next:
 	VMULPS  Z0, Z2, Z2
 	VADDPS  Z2, Z4, Z5
 	VSUBPS  Z2, Z4, Z2
-	VMOVUPS Z1, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z5, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Z3, (SI)
-	ADDQ    BX, SI
-	ADDQ    $0x00000240, CX
+	VMOVUPS Z1, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z5, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z2, (CX)
+	ADDQ    BX, CX
+	VMOVUPS Z3, (CX)
+	ADDQ    BX, CX
+	ADDQ    SI, R8
+	ADDQ    SI, R9
+	ADDQ    SI, R10
 	ADDQ    $0x00000040, AX
-	DECQ    DI
+	DECQ    R11
 	JNZ     next
 	VZEROUPPER
 	RET
@@ -1373,9 +1383,9 @@ adding:
 	VZEROUPPER
 	RET
 
-// func winograd4WeightsAVX512(u *float32, lines *float32, temporary *float32, slab int, n int)
+// func winograd4WeightsAVX512(u *float32, lines *float32, temporary *float32, slab int, tap int, item int, n int)
 // Requires: AVX, AVX512F
-TEXT ·winograd4WeightsAVX512(SB), NOSPLIT, $0-40
+TEXT ·winograd4WeightsAVX512(SB), NOSPLIT, $0-56
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+64(SB), Z0
@@ -1395,12 +1405,20 @@ TEXT ·winograd4WeightsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         lines+8(FP), CX
 	MOVQ         temporary+16(FP), DX
 	MOVQ         slab+24(FP), BX
-	MOVQ         n+32(FP), DI
+	MOVQ         item+40(FP), SI
+	MOVQ         tap+32(FP), DI
+	MOVQ         CX, R8
+	LEAQ         (CX)(DI*2), R9
+	ADDQ         DI, R9
+	MOVQ         R9, CX
+	LEAQ         (R9)(DI*2), R10
+	ADDQ         DI, R10
+	MOVQ         n+48(FP), R11
 
 next:
-	VMOVUPS      (CX), Z7
-	VMOVUPS      192(CX), Z8
-	VMOVUPS      384(CX), Z9
+	VMOVUPS      (R8), Z7
+	VMOVUPS      (R9), Z8
+	VMOVUPS      (R10), Z9
 	VMULPS       Z0, Z7, Z10
 	VMULPS       Z1, Z7, Z11
 	VFMADD231PS  Z5, Z9, Z11
@@ -1418,9 +1436,9 @@ next:
 	VMOVUPS      Z13, 576(DX)
 	VMOVUPS      Z7, 768(DX)
 	VMOVUPS      Z9, 960(DX)
-	VMOVUPS      64(CX), Z7
-	VMOVUPS      256(CX), Z8
-	VMOVUPS      448(CX), Z9
+	VMOVUPS      (R8)(DI*1), Z7
+	VMOVUPS      (R9)(DI*1), Z8
+	VMOVUPS      (R10)(DI*1), Z9
 	VMULPS       Z0, Z7, Z10
 	VMULPS       Z1, Z7, Z11
 	VFMADD231PS  Z5, Z9, Z11
@@ -1438,9 +1456,9 @@ next:
 	VMOVUPS      Z13, 640(DX)
 	VMOVUPS      Z7, 832(DX)
 	VMOVUPS      Z9, 1024(DX)
-	VMOVUPS      128(CX), Z7
-	VMOVUPS      320(CX), Z8
-	VMOVUPS      512(CX), Z9
+	VMOVUPS      (R8)(DI*2), Z7
+	VMOVUPS      (R9)(DI*2), Z8
+	VMOVUPS      (R10)(DI*2), Z9
 	VMULPS       Z0, Z7, Z10
 	VMULPS       Z1, Z7, Z11
 	VFMADD231PS  Z5, Z9, Z11
@@ -1458,7 +1476,7 @@ next:
 	VMOVUPS      Z13, 704(DX)
 	VMOVUPS      Z7, 896(DX)
 	VMOVUPS      Z9, 1088(DX)
-	MOVQ         AX, SI
+	MOVQ         AX, CX
 	VMOVUPS      (DX), Z7
 	VMOVUPS      64(DX), Z8
 	VMOVUPS      128(DX), Z9
@@ -1473,18 +1491,18 @@ next:
 	VMOVAPS      Z7, Z13
 	VFMADD231PS  Z4, Z8, Z13
 	VFNMADD231PS Z4, Z8, Z7
-	VMOVUPS      Z10, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z12, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z11, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z13, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z7, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z9, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Z10, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z12, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z11, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z13, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z7, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z9, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      192(DX), Z7
 	VMOVUPS      256(DX), Z8
 	VMOVUPS      320(DX), Z9
@@ -1499,18 +1517,18 @@ next:
 	VMOVAPS      Z7, Z13
 	VFMADD231PS  Z4, Z8, Z13
 	VFNMADD231PS Z4, Z8, Z7
-	VMOVUPS      Z10, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z12, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z11, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z13, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z7, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z9, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Z10, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z12, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z11, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z13, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z7, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z9, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      384(DX), Z7
 	VMOVUPS      448(DX), Z8
 	VMOVUPS      512(DX), Z9
@@ -1525,18 +1543,18 @@ next:
 	VMOVAPS      Z7, Z13
 	VFMADD231PS  Z4, Z8, Z13
 	VFNMADD231PS Z4, Z8, Z7
-	VMOVUPS      Z10, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z12, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z11, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z13, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z7, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z9, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Z10, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z12, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z11, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z13, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z7, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z9, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      576(DX), Z7
 	VMOVUPS      640(DX), Z8
 	VMOVUPS      704(DX), Z9
@@ -1551,18 +1569,18 @@ next:
 	VMOVAPS      Z7, Z13
 	VFMADD231PS  Z4, Z8, Z13
 	VFNMADD231PS Z4, Z8, Z7
-	VMOVUPS      Z10, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z12, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z11, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z13, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z7, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z9, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Z10, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z12, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z11, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z13, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z7, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z9, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      768(DX), Z7
 	VMOVUPS      832(DX), Z8
 	VMOVUPS      896(DX), Z9
@@ -1577,18 +1595,18 @@ next:
 	VMOVAPS      Z7, Z13
 	VFMADD231PS  Z4, Z8, Z13
 	VFNMADD231PS Z4, Z8, Z7
-	VMOVUPS      Z10, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z12, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z11, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z13, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z7, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z9, (SI)
-	ADDQ         BX, SI
+	VMOVUPS      Z10, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z12, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z11, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z13, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z7, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z9, (CX)
+	ADDQ         BX, CX
 	VMOVUPS      960(DX), Z7
 	VMOVUPS      1024(DX), Z8
 	VMOVUPS      1088(DX), Z9
@@ -1603,21 +1621,23 @@ next:
 	VMOVAPS      Z7, Z13
 	VFMADD231PS  Z4, Z8, Z13
 	VFNMADD231PS Z4, Z8, Z7
-	VMOVUPS      Z10, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z12, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z11, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z13, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z7, (SI)
-	ADDQ         BX, SI
-	VMOVUPS      Z9, (SI)
-	ADDQ         BX, SI
-	ADDQ         $0x00000240, CX
+	VMOVUPS      Z10, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z12, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z11, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z13, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z7, (CX)
+	ADDQ         BX, CX
+	VMOVUPS      Z9, (CX)
+	ADDQ         BX, CX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
 	ADDQ         $0x00000040, AX
-	DECQ         DI
+	DECQ         R11
 	JNZ          next
 	VZEROUPPER
 	RET

@@ -22,7 +22,7 @@ type winogradForm struct {
 	outputAcross, inputAcross  func(table, m *float32, pitch, slab, tiles int)
 	outputDown                 func(lines *uint64, table, bias *float32, pitch, n int)
 	inputDown                  func(lines *uint64, table, carry *float32, pitch, n, accumulate int)
-	weights                    func(u, lines, temporary *float32, slab, n int)
+	weights                    func(u, lines, temporary *float32, slab, tap, item, n int)
 	weightsGradient            func(lines, u, temporary *float32, slab, n int)
 }
 

@@ -18,7 +18,8 @@ func (t *winogradPanels) do(s *scratch, panel int) {
 func (t *winogradTask) transformPanel(s *scratch, u []float32, panel, from, count int) {
 	const taps = 9
 	d := &t.d
-	lines := s.plane.floats(panelBatch * taps * block)
+	turned := s.plane.floats(2 * panelBatch * taps * block)
+	lines := turned[panelBatch*taps*block:]
 	temporary := s.winograd.temporary.floats(weightTemporary)
 	channels, width := d.C, min(block, d.K-panel*block)
 	if t.backward {
@@ -28,14 +29,14 @@ func (t *winogradTask) transformPanel(s *scratch, u []float32, panel, from, coun
 	end := min((from+count)*block, channels)
 	for c := from * block; c < end; c += panelBatch {
 		n := min(panelBatch, end-c)
+		at, tap, item := &u[(c-from*block)*block], block*4, taps*block*4
 		if t.backward {
-			for i := range n {
-				packTransposed(t.set, lines[i*taps*block:], t.weights[((c+i)*d.C+panel*block)*taps:], taps, taps, width)
-			}
+			packTurned(t.set, lines, turned, t.weights[(c*d.C+panel*block)*taps:], d.C, taps, n, width)
+			tap, item = block*block*4, block*4
 		} else {
 			packTransposed(t.set, lines, t.weights[(panel*block*d.C+c)*taps:], d.C*taps, n*taps, width)
 		}
-		t.form.weights(&u[(c-from*block)*block], &lines[0], &temporary[0], t.uSlab*4, n)
+		t.form.weights(at, &lines[0], &temporary[0], t.uSlab*4, tap, item, n)
 	}
 	if padding := (from+count)*block - end; padding > 0 {
 		for p := range t.positions {

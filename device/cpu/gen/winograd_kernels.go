@@ -223,24 +223,24 @@ func (e *transform) inputDown() {
 
 // weights emits the transform of 3 x 3 weights.
 func (e *transform) weights() {
-	points := e.form.points
-	e.begin("Weights", "func(u, lines, temporary *float32, slab, n int)",
-		"transforms n times nine lines (3 x 3 taps) into the positions at u; temporary has 18 lines.")
-	u, lines, temporary, slab := param("u"), param("lines"), param("temporary"), param("slab")
-	to := GP64()
+	e.begin("Weights", "func(u, lines, temporary *float32, slab, tap, item, n int)",
+		"transforms n times nine lines into the positions at u. Lines lie tap bytes apart, 3 x 3 of them item bytes; temporary has 18.")
+	u, lines, temporary, slab, item := param("u"), param("lines"), param("temporary"), param("slab"), param("item")
+	tap, to := param("tap"), GP64()
+	taps := []*rows{newRows(lines, tap), nil}
+	taps[1] = newRows(taps[0].upper, tap)
 	loop("next", param("n"), func() {
 		for part := range e.parts {
 			for s := range 3 {
-				g := make([]VecVirtual, 3)
-				for r := range g {
-					g[r] = e.load(at(lines, 64*(3*r+s)+part*e.bytes))
+				g := []VecVirtual{
+					e.load(taps[0].at(s, part*e.bytes)), e.load(taps[0].at(3+s, part*e.bytes)), e.load(taps[1].at(3+s, part*e.bytes)),
 				}
 				for i, v := range e.form.weight(e, g) {
 					VMOVUPS(v, at(temporary, 64*(3*i+s)))
 				}
 			}
 			MOVQ(u, to)
-			for i := range points {
+			for i := range e.form.points {
 				g := make([]VecVirtual, 3)
 				for s := range g {
 					g[s] = e.load(at(temporary, 64*(3*i+s)))
@@ -251,7 +251,9 @@ func (e *transform) weights() {
 				}
 			}
 		}
-		ADDQ(U32(9*64), lines)
+		ADDQ(item, taps[0].lower)
+		ADDQ(item, taps[0].upper)
+		ADDQ(item, taps[1].upper)
 		ADDQ(U32(64), u)
 	})
 	end()
