@@ -7,22 +7,24 @@ import (
 )
 
 // gradientTask computes the gradient of the weights in partial sums: part i is
-// a run of images and a block of input channels. Its rows are (tap, channel) and
-// its steps are pixels, so that one tile multiplies a stretch of dy with every
-// tap of the image at once.
+// a run of images and of blocks of input channels. Its rows are (block, tap,
+// channel) and its steps are pixels, so that one tile multiplies a stretch of dy
+// with every tap of the image at once.
 type gradientTask struct {
 	set       *kernelSet
 	d         device.Conv
 	x, dy     []float32
-	partial   []float32 // [group][block of C][block of K][row][16 of K]
+	partial   []float32 // [group][block of C][block of K][tap, channel][16 of K]
 	image     padded    // of x
 	rows      []row
 	steps     []int64
 	groups    int
-	blocksC   int // parts of the channels; 1 for a plain x
+	blocksC   int // of x; 1 for a plain x
 	perPart   int // planes of one part
+	parts     int // of the channels
 	pixels    int // of one image of dy
-	batch     int // pixels of one tile
+	joined    int // images of one tile
+	batch     int // pixels of one tile, when it is not several images
 	partialOf int // floats of one (block of C, block of K)
 }
 
@@ -30,9 +32,13 @@ const (
 	// gradientPixels is the most pixels of one tile: its stretch of dy and of x
 	// share the first-level cache.
 	gradientPixels = 256
+	// gradientRows is how many rows should share a reading of dy.
+	gradientRows = 128
 	// gradientParts is how many parts there should be for the threads. It is a
 	// constant, because partial sums decide the bits.
 	gradientParts = 16
+	// gradientSums bounds the bytes of the partial sums of several groups.
+	gradientSums = 8 << 20
 )
 
 func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
@@ -53,20 +59,31 @@ func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	}
 	w := k.take()
 	t := &w.gradient
-	*t = gradientTask{set: k.set, d: d, x: x.F32(), dy: dy.F32(), image: xPadded(d), blocksC: 1, pixels: d.OutH() * d.OutW()}
-	t.perPart = t.image.planes
-	if d.XLayout == device.Blocked16 {
-		t.blocksC, t.perPart = t.image.planes, 1
-	}
-	t.groups = min(d.N, max(1, gradientParts/t.blocksC))
+	*t = gradientTask{set: k.set, d: d, x: x.F32(), dy: dy.F32(), image: xPadded(d), pixels: d.OutH() * d.OutW()}
+	t.cut()
 	t.tables(w)
-	t.partialOf = len(t.rows) * block
 	t.partial = w.sums.floats(t.groups * t.groupLen())
-	k.pool.run(w, t, t.groups*t.blocksC)
+	k.pool.run(w, t, t.groups*t.parts)
 	w.scatter = scatterTask{t, dw.F32()}
 	k.pool.run(w, &w.scatter, device.Blocks(d.K))
 	*t, w.scatter = gradientTask{}, scatterTask{}
 	k.give(w)
+}
+
+// cut sets the sizes of parts and tiles from the shape alone.
+func (t *gradientTask) cut() {
+	taps := t.d.R * t.d.S
+	t.blocksC, t.perPart, t.partialOf = 1, t.image.planes, t.image.planes*taps*block
+	if t.d.XLayout == device.Blocked16 {
+		t.blocksC, t.partialOf = t.image.planes, taps*block*block
+		t.perPart = min(t.blocksC, max(1, gradientRows/(taps*block)))
+	}
+	t.parts = (t.image.planes + t.perPart - 1) / t.perPart
+	t.groups = min(t.d.N, max(1, gradientParts/t.parts))
+	t.groups = max(1, min(t.groups, gradientSums/(4*t.groupLen())))
+	t.joined = max(1, min(gradientPixels/t.pixels, t.d.N/t.groups))
+	batches := (t.pixels + gradientPixels - 1) / gradientPixels
+	t.batch = (t.pixels + batches - 1) / batches
 }
 
 // groupLen returns the floats of one group's partial sums.
@@ -74,66 +91,106 @@ func (t *gradientTask) groupLen() int { return t.blocksC * device.Blocks(t.d.K) 
 
 func (t *gradientTask) tables(w *workspace) {
 	taps := t.d.R * t.d.S
-	// Row order is [tap][channel] in a block, [channel][tap] in a plain image.
-	channels := block
+	// Row order is [block][tap][channel], or [channel][tap] in a plain image.
+	perPlane, nextPlane := taps*block, device.Blocks(t.d.K)*t.partialOf
 	if t.d.XLayout == device.Plain {
-		channels = t.d.C
+		perPlane, nextPlane = taps, taps*block
 	}
-	w.rows = grow(w.rows, taps*channels)
+	w.rows = grow(w.rows, t.perPart*perPlane)
 	for i := range w.rows {
-		plane, tap, lane := 0, i/channels, i%channels
+		plane, in := i/perPlane, i%perPlane
+		tap, lane := in/block, in%block
 		if t.d.XLayout == device.Plain {
-			plane, tap, lane = i/taps, i%taps, 0
+			tap, lane = in, 0
 		}
-		w.rows[i] = row{t.image.offset(plane, tap/t.d.S*t.d.DilateH, tap%t.d.S*t.d.DilateW) + int64(lane*4), int64(i * block * 4)}
+		w.rows[i] = row{
+			t.image.offset(plane, tap/t.d.S*t.d.DilateH, tap%t.d.S*t.d.DilateW) + int64(lane*4),
+			int64((plane*nextPlane + in*block) * 4),
+		}
 	}
-	w.steps = grow(w.steps, t.pixels)
+	w.steps = grow(w.steps, t.joined*t.pixels)
 	ow := t.d.OutW()
 	for i := range w.steps {
-		w.steps[i] = t.image.offset(0, i/ow*t.d.StrideH, i%ow*t.d.StrideW)
+		pixel := i % t.pixels
+		w.steps[i] = int64(i/t.pixels*t.imageLen()*4) + t.image.offset(0, pixel/ow*t.d.StrideH, pixel%ow*t.d.StrideW)
 	}
 	t.rows, t.steps = w.rows, w.steps
-	batches := (t.pixels + gradientPixels - 1) / gradientPixels
-	t.batch = (t.pixels + batches - 1) / batches
+}
+
+// planeLen returns the floats of one plane of x.
+func (t *gradientTask) planeLen() int { return t.d.H * t.d.W * t.image.pixel }
+
+// imageLen returns the floats from one image of a tile to the next.
+func (t *gradientTask) imageLen() int {
+	if t.image.bare() {
+		return t.image.planes * t.planeLen()
+	}
+	return t.perPart * t.image.planeLen()
 }
 
 func (t *gradientTask) do(s *scratch, index int) {
-	group, c := index/t.blocksC, index%t.blocksC
-	partial := t.partial[group*t.groupLen()+c*device.Blocks(t.d.K)*t.partialOf:]
-	first := group * t.d.N / t.groups
-	planeLen := t.d.H * t.d.W * t.image.pixel
-	for n := first; n < (group+1)*t.d.N/t.groups; n++ {
-		at := (n*t.image.planes + c*t.perPart) * planeLen
-		x := t.x[at:][:t.perPart*planeLen]
+	group, plane := index/t.parts, index%t.parts*t.perPart
+	planes := min(t.perPart, t.image.planes-plane)
+	rows := t.rows[:planes*len(t.rows)/t.perPart]
+	partial := t.partial[group*t.groupLen():]
+	if t.blocksC > 1 {
+		partial = partial[plane*device.Blocks(t.d.K)*t.partialOf:]
+	}
+	first, end := group*t.d.N/t.groups, (group+1)*t.d.N/t.groups
+	for n := first; n < end; n += t.joined {
+		images := min(t.joined, end-n)
+		x := t.x[(n*t.image.planes+plane)*t.planeLen():]
 		if !t.image.bare() {
-			inside := s.image.floats(t.perPart * t.image.planeLen())
-			t.image.fill(inside, x, t.perPart)
+			inside := s.image.floats(images * t.imageLen())
+			for i := range images {
+				from := x[i*t.image.planes*t.planeLen():][:planes*t.planeLen()]
+				t.image.fill(inside[i*t.imageLen():], from, planes)
+			}
 			x = inside
 		}
-		t.addImage(s, partial, x, n, n == first)
+		t.addImages(s, partial, x, rows, n, images, n == first)
 	}
 }
 
-// addImage adds the products of image n; the first one overwrites.
-func (t *gradientTask) addImage(s *scratch, partial, x []float32, n int, first bool) {
+// addImages adds the products of images from n on; the first ones overwrite.
+func (t *gradientTask) addImages(s *scratch, partial, x []float32, rows []row, n, images int, first bool) {
 	blocksK := device.Blocks(t.d.K)
-	for p := 0; p < t.pixels; p += t.batch {
+	batch := t.batch
+	if t.joined > 1 {
+		batch = images * t.pixels
+	}
+	for p := 0; p < images*t.pixels; p += batch {
 		s.tile = tile{
 			a: address(x, 0), steps: unsafe.Pointer(unsafe.SliceData(t.steps[p:])),
-			singles: min(t.batch, t.pixels-p),
+			singles: min(batch, images*t.pixels-p), strideC: t.partialOf * 4,
 		}
 		if !first || p > 0 {
 			s.tile.flags = flagAccumulate
 		}
-		s.tile.strideB, s.tile.strideC = t.pixels*block*4, t.partialOf*4
 		for k := 0; k < blocksK; k += tilePanels {
 			s.tile.panels = min(tilePanels, blocksK-k)
-			s.tile.b = address(t.dy, ((n*blocksK+k)*t.pixels+p)*block)
+			if t.joined > 1 {
+				s.tile.b, s.tile.strideB = address(t.join(s, n, images, k, s.tile.panels), 0), batch*block*4
+			} else {
+				s.tile.b, s.tile.strideB = address(t.dy, ((n*blocksK+k)*t.pixels+p)*block), t.pixels*block*4
+			}
 			s.tile.c = address(partial, k*t.partialOf)
-			runTile(t.set.tile, &s.tile, t.rows)
+			runTile(t.set.tile, &s.tile, rows)
 		}
 	}
 	s.tile = tile{}
+}
+
+// join copies panels of dy from k on, each of all images.
+func (t *gradientTask) join(s *scratch, n, images, k, panels int) []float32 {
+	plane := t.pixels * block
+	out := s.plane.floats(panels * images * plane)
+	for p := range panels {
+		for i := range images {
+			copy(out[(p*images+i)*plane:][:plane], t.dy[((n+i)*device.Blocks(t.d.K)+k+p)*plane:])
+		}
+	}
+	return out
 }
 
 // scatterTask adds the partial sums from the first group to the last and stores
@@ -155,32 +212,19 @@ func (t *scatterTask) do(s *scratch, k int) {
 	}
 }
 
-// store turns the sums of one block of input and of output channels.
 func (t *scatterTask) store(s *scratch, sums []float32, c, k int) {
 	taps := t.d.R * t.d.S
 	stride := t.d.C * taps
-	at, n := k*block*stride, len(t.rows)
+	n := stride
 	if t.d.XLayout == device.Blocked16 {
-		at, n = at+c*block*taps, min(block, t.d.C-c*block)*taps
-		sums = channelsFirst(&s.plane, sums, taps)
+		n = min(block, t.d.C-c*block) * taps
+		if taps > 1 { // from [tap][channel] to [channel][tap]
+			lines := s.plane.floats(t.partialOf)
+			for i := range taps * block {
+				*(*[block]float32)(lines[i*block:]) = [block]float32(sums[(i%taps*block+i/taps)*block:])
+			}
+			sums = lines
+		}
 	}
-	flags := 0
-	if t.d.Accumulate {
-		flags = flagAccumulate
-	}
-	for i := 0; i < n; i += block {
-		t.set.turn(t.dw[at+i:], sums[i*block:], nil, stride, min(block, t.d.K-k*block), min(block, n-i), flags)
-	}
-}
-
-// channelsFirst returns lines [channel][tap] for lines [tap][channel] of a block.
-func channelsFirst(m *memory, lines []float32, taps int) []float32 {
-	if taps == 1 {
-		return lines
-	}
-	out := m.floats(len(lines))
-	for i := range taps * block {
-		*(*[block]float32)(out[(i%block*taps+i/block)*block:]) = [block]float32(lines[i*block:])
-	}
-	return out
+	t.set.storeLines(t.dw[k*block*stride+c*block*taps:], sums, stride, n, min(block, t.d.K-k*block), t.d.Accumulate)
 }
