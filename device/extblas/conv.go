@@ -2,12 +2,13 @@ package extblas
 
 import "github.com/gradfusion/gradfusion/device"
 
-// unfolds reports whether d is a convolution that this package knows: all fields
-// beside these are at their zero values.
+// unfolds reports whether d is a convolution that this package knows: one group,
+// and all fields beside these at their zero values.
 func unfolds(d device.Conv) bool {
-	return d.N > 0 && d == device.Conv{
+	return d.N > 0 && d.Groups <= 1 && d == device.Conv{
 		N: d.N, C: d.C, H: d.H, W: d.W, K: d.K, R: d.R, S: d.S, StrideH: d.StrideH, StrideW: d.StrideW,
-		PadH: d.PadH, PadW: d.PadW, XLayout: d.XLayout, Accumulate: d.Accumulate,
+		PadH: d.PadH, PadW: d.PadW, DilateH: d.DilateH, DilateW: d.DilateW, Groups: d.Groups,
+		XLayout: d.XLayout, Accumulate: d.Accumulate,
 	}
 }
 
@@ -140,7 +141,7 @@ func addToPlanes(planes, bias []float32, pixels int) {
 func each(d device.Conv, f func(column, from, lo, hi int)) {
 	oh, ow := d.OutH(), d.OutW()
 	for tap := range d.C * d.R * d.S {
-		c, r, s := tap/(d.R*d.S), tap/d.S%d.R, tap%d.S
+		c, r, s := tap/(d.R*d.S), tap/d.S%d.R*max(1, d.DilateH), tap%d.S*max(1, d.DilateW)
 		lo := min(ow, max(0, (d.PadW-s+d.StrideW-1)/d.StrideW))
 		hi := max(lo, min(ow, (d.W-1+d.PadW-s)/d.StrideW+1))
 		if d.W-1+d.PadW-s < 0 {

@@ -49,8 +49,31 @@ func TestConformanceOfTheParts(t *testing.T) {
 // A convolution with anything that this package does not know goes to the cpu
 // device: were a field added to device.Conv, its zero value is what is known.
 func TestUnfoldsWhatItKnows(t *testing.T) {
-	require.True(t, unfolds(device.Conv{N: 1, C: 2, H: 3, W: 4, K: 5, R: 1, S: 1, StrideH: 1, StrideW: 1, XLayout: device.Blocked16, Accumulate: true}))
+	d := device.Conv{N: 1, C: 2, H: 3, W: 4, K: 6, R: 1, S: 1, StrideH: 1, StrideW: 1, XLayout: device.Blocked16, Accumulate: true}
+	require.True(t, unfolds(d))
+	d.DilateH, d.DilateW, d.Groups = 1, 2, 1
+	require.True(t, unfolds(d))
+	d.Groups = 2
+	require.False(t, unfolds(d))
 	require.False(t, unfolds(device.Conv{C: 2, H: 3, W: 4, K: 5}), "no images")
+}
+
+// Convolutions as package nn describes them reach the library's product: one for
+// each image and pass.
+func TestConvolutionsMultiply(t *testing.T) {
+	var products int
+	d, err := wrap(cpu.Config{}, library{name: "counted", multiply: func(p product) {
+		products++
+		loops(p)
+	}})
+	require.NoError(t, err)
+	c := device.Conv{N: 3, C: 2, H: 5, W: 4, K: 6, R: 3, S: 3, StrideH: 1, StrideW: 1, DilateH: 1, DilateW: 1, XLayout: device.Blocked16}
+	x, y, w := device.FromF32(make([]float32, c.XLen())), device.FromF32(make([]float32, c.YLen())), device.FromF32(make([]float32, c.WeightLen()))
+	d.Kernels().ConvForward(c, y, x, w, device.Buf{})
+	d.Kernels().ConvBackwardInput(c, x, y, w)
+	d.Kernels().ConvBackwardWeight(c, w, x, y)
+	require.Equal(t, 3*c.N, products)
+	require.NoError(t, d.Close())
 }
 
 func TestNewRefuses(t *testing.T) {

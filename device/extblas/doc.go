@@ -15,6 +15,6 @@
 // What device/cpu promises about products does not hold here: the bits of a
 // result may depend on the number of threads and on the library's version, and
 // a call allocates a few small objects. The package leaves out the libraries'
-// convolutions, grouped or dilated convolutions (the cpu device computes those),
-// and types other than float32.
+// convolutions, convolutions in groups and products of 16-bit types: the cpu device
+// computes those.
 package extblas
