@@ -20,7 +20,7 @@ type Config struct {
 	// Winograd's method on tiles of 2 x 2 or 4 x 4 outputs, "winograd2" and
 	// "winograd4", or "auto" (the default) for what the shape and the kernels make
 	// fastest. Winograd's method spreads a NaN or an infinity over its tile, and
-	// its rounding errors are up to ten times as large.
+	// its rounding errors are larger (see the package comment).
 	Conv string
 }
 

@@ -17,6 +17,16 @@
 // stand vector loops that pass over memory once (vector.go). Both are entries
 // of a kernelSet: a new instruction set fills in that struct and nothing else.
 //
+// A 3 x 3 convolution of stride 1 may go another way (winograd_form.go): tiles of
+// 4 x 4 or 2 x 2 outputs are brought to 36 or 16 positions, where the
+// convolution is a product of matrices with a quarter or less than half of the
+// multiplications, and back. The backward passes are the exact adjoints of the
+// forward one. Config.Conv chooses; "auto" goes by what the shape costs either
+// way (conv_choice.go). Rounding errors stay near those of the direct sum with
+// 2 x 2 and are two to four times as large with 4 x 4; a NaN or an infinity
+// reaches all outputs of the tiles that it lies in, not only those that depend
+// on it. The direct method passes them on as IEEE 754 says.
+//
 // # What callers may rely on
 //
 // Results are a pure function of inputs and shapes for one kernel set: threads
