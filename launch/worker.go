@@ -75,6 +75,8 @@ func (j *job) startWorker(rank int, command, env []string, store *os.File) (*wor
 		}
 		w.mu.Lock()
 		w.gone = true
+		// A rank that gives a stopped one up kills it, as the launcher would next.
+		w.killed = w.killed || w.stopped.Load()
 		killGroup(c.Process.Pid) // what the worker left behind
 		w.mu.Unlock()
 		_ = c.Wait() // the state says it all

@@ -103,13 +103,14 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	}
 	defer show.close()
 	settings := groupConfig(j.config, j.links, device, events)
+	fence := func() {}
 	if j.table != nil {
 		m, err := j.watch(ctx, transport, show, events)
 		if err != nil {
 			return nil, &coded{err, exitNetwork}
 		}
 		defer m.Close() // the others may be gone, which their errors tell
-		settings.Monitor = m
+		settings.Monitor, fence = m, func() { m.Fence() }
 	}
 	comm := collective.NewGroup(transport, settings)
 	defer func() { err = errors.Join(err, comm.Close()) }()
@@ -119,6 +120,10 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 		Events: events, Stop: j.stop, On: show.on, Started: j.started,
 		NoEvaluation: lookup(j.environ)(measureVariable) != "",
 	})
+	var lost *collective.PeerError
+	if errors.As(err, &lost) {
+		fence() // before this rank waits for the others to part
+	}
 	return s, j.config.Blame(err)
 }
 

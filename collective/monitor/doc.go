@@ -28,5 +28,5 @@
 //
 // # What is left out
 //
-// Ending a stopped process is the launcher's work, replacing it the job's.
+// Replacing a rank that was lost is the job's work.
 package monitor

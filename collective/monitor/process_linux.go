@@ -67,3 +67,17 @@ func awaitProcess(file *os.File) bool {
 	})
 	return err == nil && ended
 }
+
+// fence kills the process if it is stopped by a signal, and reports whether it
+// has. The descriptor makes sure that it is the process that was looked at.
+func (h here) fence() bool {
+	fd, err := unix.PidfdOpen(h.PID, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if start, state := processState(h.PID); start != h.Start || state != 'T' {
+		return false
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+}

@@ -16,3 +16,5 @@ func processState(int) (start string, state byte) { return "", 0 }
 func openProcess(here) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func awaitProcess(*os.File) bool { return false }
+
+func (here) fence() bool { return false }
