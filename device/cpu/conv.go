@@ -180,15 +180,7 @@ func (t *convTask) destination(s *scratch, n, p, count int) []float32 {
 
 // unblock stores or adds a finished plane into the plain image n.
 func (t *convTask) unblock(n, p int, plane []float32) {
-	pixels := t.outPlane / block
-	for c := p * block; c < min((p+1)*block, t.plainInto); c++ {
-		out := t.out[(n*t.plainInto+c)*pixels:][:pixels]
-		for i := range out {
-			v := plane[i*block+c%block]
-			if t.flags&flagAccumulate != 0 {
-				v += out[i]
-			}
-			out[i] = v
-		}
-	}
+	pixels, first := t.outPlane/block, p*block
+	width := min(block, t.plainInto-first)
+	t.set.storeLines(t.out[(n*t.plainInto+first)*pixels:], plane, pixels, pixels, width, t.flags&flagAccumulate != 0)
 }
