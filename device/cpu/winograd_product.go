@@ -36,7 +36,7 @@ type winogradTask struct {
 const (
 	// winogradBytes is what a block of tiles may take of the second-level cache,
 	// on either side of the product.
-	winogradBytes = 768 << 10
+	winogradBytes = 256 << 10
 	// winogradTilesLeast are tiles enough to feed the product.
 	winogradTilesLeast = 24
 )
