@@ -10,7 +10,7 @@ golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
 test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
 
-.PHONY: build test test-arm64 test-extblas race bench bench-collectives bench-peers lint golden grid soak clean help
+.PHONY: build test test-arm64 test-extblas race bench bench-collectives bench-peers lint golden grid soak hosts clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -55,7 +55,11 @@ grid: ## 200 drawn ways to run a job must give equal bits or a named refusal
 soak: ## the same 2000 times, the collectives' tests 20 times under the race detector, 100 killed workers
 	go test ./trainer -run '^TestEquivalence$$' -count=1 -timeout 12h -grid 2000
 	go test -race -count=20 -timeout 4h ./collective/...
+	go test -race -run '^TestSoak$$' -count=1 -timeout 24h ./collective/inproc ./collective/shm ./collective/tcp ./collective/mixed -ranks 1..17,32
 	go test ./cmd/train -run '^TestKilledWorkers$$' -count=1 -timeout 1h -kills 100
+
+hosts: build ## jobs over two hosts that are network namespaces: equal bits, deaths, a cut link; as root
+	python3 bench/hosts/hosts.py check
 
 clean: ## remove what the targets and runs leave
 	rm -rf bin runs

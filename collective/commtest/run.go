@@ -38,15 +38,16 @@ const patience = 60 * time.Second
 
 // world is n connected ranks under test.
 type world struct {
-	t     *testing.T
-	ranks []collective.Transport
+	t        *testing.T
+	ranks    []collective.Transport
+	patience time.Duration // of each
 }
 
 // with runs f over a fresh world of n ranks, closes it and looks for leaks.
 func with(t *testing.T, connect Connect, n int, f func(w *world)) {
 	t.Helper()
 	present := goleak.IgnoreCurrent()
-	w := &world{t, connect(t, n)}
+	w := &world{t, connect(t, n), patience}
 	if len(w.ranks) != n {
 		t.Fatalf("%d transports for %d ranks", len(w.ranks), n)
 	}
@@ -62,7 +63,7 @@ func with(t *testing.T, connect Connect, n int, f func(w *world)) {
 // each runs f on every rank at once and fails with the first error.
 func (w *world) each(f func(ctx context.Context, rank int, t collective.Transport) error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), w.patience)
 	defer cancel()
 	var all errgroup.Group
 	for r, t := range w.ranks {

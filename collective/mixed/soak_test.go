@@ -1,0 +1,15 @@
+package mixed
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/commtest"
+)
+
+var soakRanks = flag.String("ranks", "", "numbers of ranks of TestSoak, as 1..17,32; none: a sample")
+
+func TestSoak(t *testing.T) {
+	commtest.Soak(t, func(tb testing.TB, n int) []collective.Transport { return world(tb, n, everyThird) }, *soakRanks)
+}
