@@ -21,6 +21,10 @@ type Algorithm struct {
 	// Crowded says that some rank handles n-1 messages at least, and twice as
 	// many in an AllReduce: the selector need not look closer on many ranks.
 	Crowded bool
+	// UpTo is the size of vectors, in bytes, that the selector takes it for at
+	// most; 0: any. Longer messages may have to be asked for first, which costs
+	// do not tell.
+	UpTo int
 	// Relays lists the kinds whose parts pass through other ranks, so that all
 	// parts must have one size.
 	Relays []Kind
@@ -39,7 +43,7 @@ func Algorithms() []Algorithm {
 	return []Algorithm{
 		{Name: "naive", Kinds: Kinds(), Plan: flat(Naive), Crowded: true},
 		{Name: "halving-doubling", Kinds: with(whole, parts...), Plan: flat(HalvingDoubling)},
-		{Name: "doubling", Kinds: []Kind{AllReduce}, Plan: flat(Doubling)},
+		{Name: "doubling", Kinds: []Kind{AllReduce}, Plan: flat(Doubling), UpTo: 32 << 10},
 		{Name: "bruck", Kinds: with(parts, AllReduce, AllToAll, Barrier), Plan: flat(Bruck), Relays: []Kind{AllToAll}},
 		{Name: "tree", Kinds: with(whole, Barrier), Plan: flat(Tree), Pipelines: true},
 		{Name: "double-tree", Kinds: whole, Plan: flat(DoubleTree), Pipelines: true},

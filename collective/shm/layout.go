@@ -68,7 +68,7 @@ const hugePage = 2 << 20
 
 func (l layout) ringStride() int { return ringHead + l.ring }
 
-// stageStride is a rank's windows: two in, two out.
+// stageStride is a rank's four windows.
 func (l layout) stageStride() int { return 4 * l.stage }
 
 func (l layout) ringAt(from, to int) int { return l.rings + (from*l.ranks+to)*l.ringStride() }

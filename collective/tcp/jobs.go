@@ -43,7 +43,7 @@ func (l *link) removeJob(s *send) {
 func (l *link) endSend(s *send, err error) {
 	s.ended, s.err = true, err
 	s.serial++
-	s.done <- struct{}{}
+	s.done.tell()
 }
 
 // finish ends s, whose id may be used again.

@@ -11,6 +11,9 @@ const (
 	// pollTime is how long a waiter looks at the socket itself before it sleeps:
 	// about what waking it costs.
 	pollTime = 50 * time.Microsecond
+	// politeAfter is how many looks at the socket find nothing before others may
+	// run in between: the peer may need this very processor.
+	politeAfter = 8
 	// shortWait is what a wait has to take at most for the next one to poll.
 	shortWait = 200 * time.Microsecond
 	// leastPatience ends polling after a few waits that were long.
@@ -36,10 +39,10 @@ type waiters struct {
 type waiter struct {
 	next, before *waiter
 	since        time.Time
-	done         <-chan struct{} // holds an element when the wait is over
+	done         *ending
 }
 
-func (w *waiters) add(since time.Time, done <-chan struct{}) *waiter {
+func (w *waiters) add(since time.Time, done *ending) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one := w.spare
@@ -76,7 +79,7 @@ func (w *waiters) any() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for one := w.first; one != nil && time.Since(one.since) < longWait; one = one.next {
-		if len(one.done) == 0 {
+		if !one.done.over.Load() {
 			return true
 		}
 	}
@@ -89,9 +92,9 @@ func (l *link) pressing() bool { return l.streams.Load() > 0 || l.waiting.any() 
 // await waits for done or, false, the end of ctx. For a short while it reads the
 // link's first socket itself, when nobody else does and that has paid off:
 // waking the goroutine that reads and this one costs more than the message.
-func (l *link) await(ctx context.Context, done <-chan struct{}) bool {
+func (l *link) await(ctx context.Context, done *ending) bool {
 	select {
-	case <-done:
+	case <-done.c:
 		return true
 	default:
 	}
@@ -103,7 +106,7 @@ func (l *link) await(ctx context.Context, done <-chan struct{}) bool {
 			l.sockets[0].callReader()
 		}
 		select {
-		case <-done:
+		case <-done.c:
 			ended = true
 		case <-ctx.Done():
 		}
@@ -119,7 +122,7 @@ func (l *link) await(ctx context.Context, done <-chan struct{}) bool {
 	return ended
 }
 
-func (l *link) pollFor(ctx context.Context, done <-chan struct{}, start time.Time) bool {
+func (l *link) pollFor(ctx context.Context, done *ending, start time.Time) bool {
 	patience := time.Duration(l.patience.Load())
 	if patience == 0 || len(l.sockets) == 0 || !l.transport.polls {
 		return false
@@ -142,8 +145,8 @@ func (l *link) pollFor(ctx context.Context, done <-chan struct{}, start time.Tim
 }
 
 // poll handles what arrives until done, or until nothing has for some time.
-func (s *socket) poll(ctx context.Context, done <-chan struct{}, until time.Time, patience time.Duration) bool {
-	for s.failed == nil {
+func (s *socket) poll(ctx context.Context, done *ending, until time.Time, patience time.Duration) bool {
+	for looks := 0; s.failed == nil; looks++ {
 		moved, err := s.pump(false)
 		if err != nil {
 			s.failed = err
@@ -153,7 +156,7 @@ func (s *socket) poll(ctx context.Context, done <-chan struct{}, until time.Time
 			continue
 		}
 		select {
-		case <-done:
+		case <-done.c:
 			return s.in.from == s.in.to || s.finishRead()
 		case <-ctx.Done():
 			return false
@@ -163,8 +166,11 @@ func (s *socket) poll(ctx context.Context, done <-chan struct{}, until time.Time
 		switch {
 		case moved:
 			until = now.Add(patience)
+			looks = 0
 		case now.After(until):
 			return false
+		case looks >= politeAfter:
+			yieldThread()
 		}
 	}
 	return false

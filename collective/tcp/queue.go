@@ -1,6 +1,29 @@
 package tcp
 
-import "github.com/gradfusion/gradfusion/collective"
+import (
+	"sync/atomic"
+
+	"github.com/gradfusion/gradfusion/collective"
+)
+
+// ending is how somebody who waits learns of the end.
+type ending struct {
+	c    chan struct{} // gets one element
+	over atomic.Bool   // set before that: a receiver who sleeps takes it off c at once
+}
+
+func newEnding() *ending { return &ending{c: make(chan struct{}, 1)} }
+
+func (e *ending) tell() {
+	e.over.Store(true)
+	e.c <- struct{}{}
+}
+
+// again makes e ready for another wait.
+func (e *ending) again() *ending {
+	e.over.Store(false)
+	return e
+}
 
 // receive is one Recv that waits. All fields but done are guarded by the link's
 // lock until it is finished.
@@ -16,7 +39,7 @@ type receive struct {
 	giveUp  error              // why they must stop at once
 	ended   bool
 	err     error
-	done    chan struct{} // one element when ended
+	done    *ending
 }
 
 // fits reports whether a message of size bytes can be taken.
@@ -40,7 +63,7 @@ type send struct {
 	giveUp    error  // why the writers must stop at once
 	ended     bool
 	err       error
-	done      chan struct{}
+	done      *ending
 }
 
 // arrival is a message that nobody has asked for yet: an eager one (eager set),

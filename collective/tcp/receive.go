@@ -37,7 +37,7 @@ func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte,
 		l.mu.Lock()
 		l.giveUpReceive(r, ctx.Err())
 		l.mu.Unlock()
-		<-r.done
+		<-r.done.c
 	}
 	err := r.err
 	if f := r.lent; f != nil {
@@ -57,17 +57,17 @@ func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte,
 func (l *link) newReceive(tag collective.Tag, b []byte, use func([]byte) error) *receive {
 	r := l.spare.receives
 	if r == nil {
-		r = &receive{done: make(chan struct{}, 1)}
+		r = &receive{done: newEnding()}
 	} else {
 		l.spare.receives = r.next
 	}
-	*r = receive{tag: tag, buf: b, use: use, slot: -1, done: r.done}
+	*r = receive{tag: tag, buf: b, use: use, slot: -1, done: r.done.again()}
 	return r
 }
 
 func (l *link) endReceive(r *receive, err error) {
 	r.ended, r.err = true, err
-	r.done <- struct{}{}
+	r.done.tell()
 }
 
 // giveUpReceive ends r with cause, or has the reader do so at once when it is

@@ -95,7 +95,7 @@ func (l *link) sendEnd(ctx context.Context, s *send) error {
 		l.giveUpSend(s, ctx.Err())
 		l.mu.Unlock()
 		l.flush()
-		<-s.done
+		<-s.done.c
 	}
 	err := s.err
 	l.mu.Lock()
@@ -163,11 +163,11 @@ func (l *link) frame(h header, payload []byte) *frame {
 func (l *link) announce(tag collective.Tag, b []byte, ready int) (*send, error) {
 	s := l.spare.sends
 	if s == nil {
-		s = &send{done: make(chan struct{}, 1)}
+		s = &send{done: newEnding()}
 	} else {
 		l.spare.sends = s.next
 	}
-	*s = send{tag: tag, buf: b, ready: grains(ready, len(b)), done: s.done, serial: s.serial + 1}
+	*s = send{tag: tag, buf: b, ready: grains(ready, len(b)), done: s.done.again(), serial: s.serial + 1}
 	if l.sockets == nil {
 		s.local = true
 		a := l.newArrival(tag)
