@@ -64,12 +64,12 @@ func (k *kernels) runAttention(t attentionTask) {
 		return
 	}
 	w := k.take()
-	w.heads = t
-	h := &w.heads
+	w.attention = t
+	h := &w.attention
 	h.set, h.width, h.token, h.wide = k.set, t.d.Width, t.d.Heads*t.d.Width, 3*t.d.Heads*t.d.Width
 	h.narrow = h.mask.last(h.width)
 	k.pool.run(w, h, t.d.Batch*t.d.Heads)
-	w.heads = attentionTask{}
+	w.attention = attentionTask{}
 	k.give(w)
 }
 
@@ -87,7 +87,7 @@ func (t *attentionTask) do(s *scratch, index int) {
 	b, h := index/t.d.Heads, index%t.d.Heads
 	length := t.d.Length
 	head := attentionHead{
-		attentionTask: t, s: s, m: &s.heads,
+		attentionTask: t, s: s, m: &s.attention,
 		qkv: b*length*t.wide + h*t.width, y: b*length*t.token + h*t.width,
 		log:    t.log[index*length:][:length],
 		stride: panels(length)*tileColumns + scorePadding,

@@ -14,6 +14,8 @@ type embeddingTask struct {
 	ids      []int32
 }
 
+// The sizes of parts: enough copying to be worth a thread, few enough for all
+// threads to have some.
 const (
 	embeddingRows    = 128
 	embeddingColumns = 128
@@ -41,9 +43,9 @@ func (k *kernels) EmbeddingBackward(d device.Embedding, dtable, dy, ids device.B
 
 func (k *kernels) runEmbedding(t embeddingTask, parts int) {
 	w := k.take()
-	w.lookup = t
-	k.pool.run(w, &w.lookup, parts)
-	w.lookup = embeddingTask{}
+	w.embedding = t
+	k.pool.run(w, &w.embedding, parts)
+	w.embedding = embeddingTask{}
 	k.give(w)
 }
 

@@ -47,7 +47,7 @@ func avx512Kernels() *kernelSet {
 	set.name = "avx512"
 	set.functions = functionsAVX512()
 	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
-	set.winogradKernels = winogradsAVX512()
+	set.winogradKernels, set.windowKernels = winogradsAVX512(), windowsAVX512()
 	set.depth, set.turnsProducts = 2048, true
 	set.transpose, set.lines, set.turn = transposeWide, linesWide, turnWide
 	return set
@@ -64,6 +64,7 @@ func avx2Kernels() *kernelSet {
 		untranspose:     untransposeFast,
 		apart:           apartFast,
 		winogradKernels: winogradsAVX2(),
+		windowKernels:   windowsAVX2(),
 
 		lines: portableLines, turn: portableTurn,
 

@@ -10,7 +10,6 @@ import (
 // rows. Their bits belong to the set: the portable ones go through float64.
 // Within a set an element, or a row, has the same bits wherever it stands.
 type functions struct {
-	windowKernels
 	tanh, sigmoid func(y, x []float32)
 	// gated sets y = x * gate(x) for the activations that save their input.
 	gated func(f device.Activation, y, x []float32)
@@ -47,7 +46,6 @@ type functions struct {
 
 func portableFunctions() functions {
 	return functions{
-		windowKernels:     portableWindows(),
 		tanh:              portableTanh,
 		sigmoid:           portableSigmoid,
 		gated:             portableGated,

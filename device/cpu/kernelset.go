@@ -23,6 +23,7 @@ type kernelSet struct {
 	// nil without.
 	untranspose func(dst, src []float32, stride, n int, accumulate bool)
 	winogradKernels
+	windowKernels
 	apart func(*tile) // whose columns do not mix
 
 	// lines copies count lines of 16 floats from each row of src: line j of row i
@@ -90,6 +91,8 @@ func portableKernels() *kernelSet {
 		apart:     portableApart,
 		lines:     portableLines,
 		turn:      portableTurn,
+
+		windowKernels: portableWindows(),
 
 		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,
 		f16:                 portableHalves(device.F16ToF32, device.F32ToF16),

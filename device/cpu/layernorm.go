@@ -8,16 +8,14 @@ const layerNormRows = 32
 
 // layerNormTask normalises rows; part i is layerNormRows rows.
 type layerNormTask struct {
-	set            *kernelSet
-	d              device.LayerNorm
-	backward       bool
-	x, y           []float32
-	scale, shift   []float32
-	mean, invstd   []float32
-	dy, dx         []float32
-	sums           []float32 // [part][dscale, dshift][column]
-	parts, columns int
-	dscale, dshift []float32
+	set          *kernelSet
+	d            device.LayerNorm
+	backward     bool
+	x, y         []float32
+	scale, shift []float32
+	mean, invstd []float32
+	dy, dx       []float32
+	sums         []float32 // [part][dscale, dshift][column]
 }
 
 func (k *kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale, shift device.Buf) {
@@ -30,12 +28,12 @@ func (k *kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale
 	device.Require(name, "scale", scale, device.F32, d.Cols)
 	device.Require(name, "shift", shift, device.F32, d.Cols)
 	w := k.take()
-	w.vectors = layerNormTask{
+	w.layerNorm = layerNormTask{
 		set: k.set, d: d, x: x.F32(), y: y.F32(), scale: scale.F32()[:d.Cols], shift: shift.F32()[:d.Cols],
 		mean: mean.F32(), invstd: invstd.F32(),
 	}
-	k.pool.run(w, &w.vectors, (d.Rows+layerNormRows-1)/layerNormRows)
-	w.vectors = layerNormTask{}
+	k.pool.run(w, &w.layerNorm, (d.Rows+layerNormRows-1)/layerNormRows)
+	w.layerNorm = layerNormTask{}
 	k.give(w)
 }
 
@@ -56,14 +54,14 @@ func (k *kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, 
 	}
 	w := k.take()
 	parts := (d.Rows + layerNormRows - 1) / layerNormRows
-	w.vectors = layerNormTask{
+	w.layerNorm = layerNormTask{
 		set: k.set, d: d, backward: true, x: x.F32(), dy: dy.F32(), dx: dx.F32(), scale: scale.F32()[:d.Cols],
 		mean: mean.F32(), invstd: invstd.F32(), sums: w.sums.floats(parts * 2 * d.Cols),
 	}
-	k.pool.run(w, &w.vectors, parts)
-	foldParts(dscale.F32()[:d.Cols], w.vectors.sums, 2*d.Cols)
-	foldParts(dshift.F32()[:d.Cols], w.vectors.sums[min(d.Cols, len(w.vectors.sums)):], 2*d.Cols)
-	w.vectors = layerNormTask{}
+	k.pool.run(w, &w.layerNorm, parts)
+	foldParts(dscale.F32()[:d.Cols], w.layerNorm.sums, 2*d.Cols)
+	foldParts(dshift.F32()[:d.Cols], w.layerNorm.sums[min(d.Cols, len(w.layerNorm.sums)):], 2*d.Cols)
+	w.layerNorm = layerNormTask{}
 	k.give(w)
 }
 

@@ -48,13 +48,13 @@ func (t *packTask) pack(s *scratch, dst []float32, lo, hi, from, to int) {
 	for ; from < to; from += packLines {
 		n := min(packLines, to-from)
 		for p := lo; p < hi; p += packWidth {
-			t.packLines(s, dst[((p-lo)*t.depth+from)*tileColumns:], p, min(hi, p+packWidth), from, n)
+			t.packRun(s, dst[((p-lo)*t.depth+from)*tileColumns:], p, min(hi, p+packWidth), from, n)
 		}
 	}
 }
 
-// packLines packs n lines, from the line from on, of panels [lo, hi).
-func (t *packTask) packLines(s *scratch, dst []float32, lo, hi, from, n int) {
+// packRun packs n lines, from the line from on, of panels [lo, hi).
+func (t *packTask) packRun(s *scratch, dst []float32, lo, hi, from, n int) {
 	end := min(hi*tileColumns, t.src.count)
 	data, stride := t.src.rows(&s.wide, from, n, lo*tileColumns, end)
 	whole := (end - lo*tileColumns) / tileColumns

@@ -1,8 +1,6 @@
 package cpu
 
-import (
-	"github.com/gradfusion/gradfusion/device"
-)
+import "github.com/gradfusion/gradfusion/device"
 
 type poolPass uint8
 

@@ -1,8 +1,6 @@
 package cpu
 
-import (
-	"math"
-)
+import "math"
 
 // windowRun is pixels of 16 channels whose pooling windows have the same taps:
 // neighbours in a row of the smaller image, each one step further in the larger

@@ -23,13 +23,13 @@ func (m *memory) floats(n int) []float32 {
 
 // scratch belongs to one thread.
 type scratch struct {
-	tile  tile
-	heads attentionScratch
-	image memory // a zero-padded image
-	plane memory // an image in the other layout
-	wide  memory // 16-bit numbers as float32
-	steps []int64
-	sums  []float64
+	tile      tile
+	attention attentionScratch
+	image     memory // a zero-padded image
+	plane     memory // an image in the other layout
+	wide      memory // 16-bit numbers as float32
+	steps     []int64
+	sums      []float64
 
 	windows windowRun
 
@@ -71,9 +71,9 @@ type workspace struct {
 	pooling   poolingTask
 	layout    layoutTask
 	softmax   softmaxTask
-	vectors   layerNormTask
-	lookup    embeddingTask
-	heads     attentionTask
+	layerNorm layerNormTask
+	embedding embeddingTask
+	attention attentionTask
 	errors    errorsTask
 
 	grouped           grouped
