@@ -2,17 +2,17 @@
 
 package cpu
 
-// exponentialsAVX2 sets y = exp(x*scale - offset) and returns the sum of y,.
+// exponentialsAVX2 sets y = exp(x*scale - offset) and returns the sum of y.
 //
 //go:noescape
 func exponentialsAVX2(y *float32, x *float32, scale float32, offset float32, n int) float32
 
-// largestAVX2 returns the maximum; NaN are passed over or returned,.
+// largestAVX2 returns the maximum; NaN are passed over or returned.
 //
 //go:noescape
 func largestAVX2(x *float32, n int) float32
 
-// dotAVX2 returns the sum of a*b,.
+// dotAVX2 returns the sum of a*b.
 //
 //go:noescape
 func dotAVX2(a *float32, b *float32, n int) float32
@@ -112,12 +112,12 @@ func sigmoidBackwardAVX2(dx *float32, dy *float32, y *float32, n int)
 //go:noescape
 func sigmoidBackwardAddAVX2(dx *float32, dy *float32, y *float32, n int)
 
-// sumAVX2 returns the sum of x,.
+// sumAVX2 returns the sum of x.
 //
 //go:noescape
 func sumAVX2(x *float32, n int) float32
 
-// aboutAVX2 returns the sums of x-guess and of its square,.
+// aboutAVX2 returns the sums of x-guess and of its square.
 //
 //go:noescape
 func aboutAVX2(x *float32, guess float32, n int) (first float32, second float32)
@@ -127,7 +127,7 @@ func aboutAVX2(x *float32, guess float32, n int) (first float32, second float32)
 //go:noescape
 func normaliseAVX2(y *float32, x *float32, scale *float32, shift *float32, guess float32, rest float32, invstd float32, n int)
 
-// layerNormSumsAVX2 adds to dscale and dshift, and returns the sums of dy*scale and of dy*scale*(x-mean)*invstd,.
+// layerNormSumsAVX2 adds to dscale and dshift, and returns the sums of dy*scale and of dy*scale*(x-mean)*invstd.
 //
 //go:noescape
 func layerNormSumsAVX2(dscale *float32, dshift *float32, dy *float32, x *float32, scale *float32, mean float32, invstd float32, n int) (sum float32, product float32)

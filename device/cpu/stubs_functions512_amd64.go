@@ -2,17 +2,17 @@
 
 package cpu
 
-// exponentialsAVX512 sets y = exp(x*scale - offset) and returns the sum of y,.
+// exponentialsAVX512 sets y = exp(x*scale - offset) and returns the sum of y.
 //
 //go:noescape
 func exponentialsAVX512(y *float32, x *float32, scale float32, offset float32, n int) float32
 
-// largestAVX512 returns the maximum; NaN are passed over or returned,.
+// largestAVX512 returns the maximum; NaN are passed over or returned.
 //
 //go:noescape
 func largestAVX512(x *float32, n int) float32
 
-// dotAVX512 returns the sum of a*b,.
+// dotAVX512 returns the sum of a*b.
 //
 //go:noescape
 func dotAVX512(a *float32, b *float32, n int) float32
@@ -112,12 +112,12 @@ func sigmoidBackwardAVX512(dx *float32, dy *float32, y *float32, n int)
 //go:noescape
 func sigmoidBackwardAddAVX512(dx *float32, dy *float32, y *float32, n int)
 
-// sumAVX512 returns the sum of x,.
+// sumAVX512 returns the sum of x.
 //
 //go:noescape
 func sumAVX512(x *float32, n int) float32
 
-// aboutAVX512 returns the sums of x-guess and of its square,.
+// aboutAVX512 returns the sums of x-guess and of its square.
 //
 //go:noescape
 func aboutAVX512(x *float32, guess float32, n int) (first float32, second float32)
@@ -127,7 +127,7 @@ func aboutAVX512(x *float32, guess float32, n int) (first float32, second float3
 //go:noescape
 func normaliseAVX512(y *float32, x *float32, scale *float32, shift *float32, guess float32, rest float32, invstd float32, n int)
 
-// layerNormSumsAVX512 adds to dscale and dshift, and returns the sums of dy*scale and of dy*scale*(x-mean)*invstd,.
+// layerNormSumsAVX512 adds to dscale and dshift, and returns the sums of dy*scale and of dy*scale*(x-mean)*invstd.
 //
 //go:noescape
 func layerNormSumsAVX512(dscale *float32, dshift *float32, dy *float32, x *float32, scale *float32, mean float32, invstd float32, n int) (sum float32, product float32)

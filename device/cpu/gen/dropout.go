@@ -21,11 +21,7 @@ func (v *lanes) dropout() {
 	p := pointers("y", "x")
 	scale := v.parameter("scale")
 	threshold, n := v.words(Load(Param("threshold"), GP64())), Load(Param("n"), GP64())
-	if v.wide {
-		SHRQ(U8(4), n)
-	} else {
-		SHRQ(U8(3), n)
-	}
+	v.inVectors(n)
 	z := v.registers(2)
 	state := v.words(Load(Param("state"), GP64()))
 	for i := range z {
@@ -147,11 +143,7 @@ func (v *lanes) addRows() {
 	p := pointers("sums", "a")
 	stride, n, three := Load(Param("stride"), GP64()), Load(Param("n"), GP64()), GP64()
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, three)
-	if v.wide {
-		SHRQ(U8(4), n)
-	} else {
-		SHRQ(U8(3), n)
-	}
+	v.inVectors(n)
 	Label("next")
 	for half := range 2 {
 		sum := v.load(at(p[0], half*v.bytes))

@@ -80,7 +80,7 @@ func (v *lanes) exp(x VecVirtual) VecVirtual {
 // exponentials emits y = exp(x*scale - offset) and the sum of y.
 func (v *lanes) exponentials() {
 	v.function("exponentials", "func(y, x *float32, scale, offset float32, n int) float32",
-		"sets y = exp(x*scale - offset) and returns the sum of y,")
+		"sets y = exp(x*scale - offset) and returns the sum of y")
 	p := pointers("y", "x")
 	scale, less := v.parameter("scale"), v.parameter("offset")
 	v.hold(math.Log2E, 89, -104)
@@ -99,7 +99,7 @@ func (v *lanes) exponentials() {
 }
 
 func (v *lanes) largest() {
-	v.function("largest", "func(x *float32, n int) float32", "returns the maximum; NaN are passed over or returned,")
+	v.function("largest", "func(x *float32, n int) float32", "returns the maximum; NaN are passed over or returned")
 	p := pointers("x")
 	most := v.registers(2)
 	for _, m := range most {
@@ -116,7 +116,7 @@ func (v *lanes) largest() {
 }
 
 func (v *lanes) dot() {
-	v.function("dot", "func(a, b *float32, n int) float32", "returns the sum of a*b,")
+	v.function("dot", "func(a, b *float32, n int) float32", "returns the sum of a*b")
 	p := pointers("a", "b")
 	sums := []VecVirtual{v.zero(), v.zero()}
 	v.each(2, p, func(offset int) {

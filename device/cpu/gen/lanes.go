@@ -43,7 +43,7 @@ func (v *lanes) function(name, signature, doc string) {
 func (v *lanes) each(unroll int, moving []Register, body func(offset int)) {
 	rest, n := Load(Param("n"), GP64()), GP64()
 	MOVQ(rest, n)
-	SHRQ(U8(math.Ilogb(float64(v.count()))), n)
+	v.inVectors(n)
 	each("", n, unroll, v.bytes, moving, body)
 	ANDQ(U8(v.count()-1), rest)
 	JZ(LabelRef("whole"))
@@ -52,6 +52,9 @@ func (v *lanes) each(unroll int, moving []Register, body func(offset int)) {
 	v.mask = nil
 	Label("whole")
 }
+
+// inVectors turns a number of elements into one of whole vectors.
+func (v *lanes) inVectors(n Register) { SHRQ(U8(math.Ilogb(float64(v.count()))), n) }
 
 // setMask makes a mask of the first rest lanes.
 func (v *lanes) setMask(rest Register) {

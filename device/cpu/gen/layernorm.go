@@ -16,7 +16,7 @@ func (v *lanes) layerNorm() {
 }
 
 func (v *lanes) sum() {
-	v.function("sum", "func(x *float32, n int) float32", "returns the sum of x,")
+	v.function("sum", "func(x *float32, n int) float32", "returns the sum of x")
 	p := pointers("x")
 	sums := []VecVirtual{v.zero(), v.zero(), v.zero(), v.zero()}
 	v.each(4, p, func(offset int) {
@@ -32,7 +32,7 @@ func (v *lanes) sum() {
 // about emits the sums of the deviation from a first guess of the mean and of
 // its square.
 func (v *lanes) about() {
-	v.function("about", "func(x *float32, guess float32, n int) (first, second float32)", "returns the sums of x-guess and of its square,")
+	v.function("about", "func(x *float32, guess float32, n int) (first, second float32)", "returns the sums of x-guess and of its square")
 	p, guess := pointers("x"), v.parameter("guess")
 	first, second := []VecVirtual{v.zero(), v.zero()}, []VecVirtual{v.zero(), v.zero()}
 	v.each(2, p, func(offset int) {
@@ -68,7 +68,7 @@ func (v *lanes) normalise() {
 // layerNormSums emits the first pass of the gradient.
 func (v *lanes) layerNormSums() {
 	v.function("layerNormSums", "func(dscale, dshift, dy, x, scale *float32, mean, invstd float32, n int) (sum, product float32)",
-		"adds to dscale and dshift, and returns the sums of dy*scale and of dy*scale*(x-mean)*invstd,")
+		"adds to dscale and dshift, and returns the sums of dy*scale and of dy*scale*(x-mean)*invstd")
 	p := pointers("dscale", "dshift", "dy", "x", "scale")
 	mean, invstd := v.parameter("mean"), v.parameter("invstd")
 	sum, product := []VecVirtual{v.zero(), v.zero()}, []VecVirtual{v.zero(), v.zero()}
