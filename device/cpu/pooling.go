@@ -96,7 +96,7 @@ func (t *poolingTask) do(s *scratch, plane int) {
 		for ox, next := 0, 0; ox < width; ox = next {
 			next = t.window(r, oy, ox)
 			lo, hi := plane*out+(oy*width+ox)*block, plane*out+(oy*width+next)*block
-			r.small, r.base, r.pixels = t.y[lo:hi], 0, next-ox
+			r.small, r.pixels = t.y[lo:hi], next-ox
 			if t.arg != nil {
 				r.arg = t.arg[lo:hi]
 			}

@@ -7,14 +7,14 @@ import "math"
 // one. The assembly reads the fields at fixed offsets: TestWindowOffsets holds
 // them.
 type windowRun struct {
-	small      []float32 // of the pixels
-	arg        []int32   // places of maxima; nil for averages
-	large      []float32 // the whole plane
-	taps       []windowTap
-	pixels     int
-	stride     int   // bytes from a window to the next
-	base, step int32 // added to the numbers of the first window's taps, and for each further window
-	divisor    float32
+	small   []float32 // of the pixels
+	arg     []int32   // places of maxima; nil for averages
+	large   []float32 // the whole plane
+	taps    []windowTap
+	pixels  int
+	stride  int   // bytes from a window to the next
+	step    int32 // from the numbers of a window's taps to those of the next
+	divisor float32
 }
 
 // windowTap is a pixel of the first window of a run.
@@ -88,7 +88,7 @@ func (r *windowRun) pixel(tap windowTap, p int) *[block]float32 {
 }
 
 // number returns where tap lies for window p.
-func (r *windowRun) number(tap windowTap, p int) int32 { return tap.number + r.base + int32(p)*r.step }
+func (r *windowRun) number(tap windowTap, p int) int32 { return tap.number + int32(p)*r.step }
 
 // portableMaxForward takes the first maximum in row order, or the first NaN.
 func portableMaxForward(r *windowRun) {

@@ -11,8 +11,8 @@ TEXT ·maxForwardAVX2(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 112(AX), Y0
-	VPBROADCASTD 116(AX), Y1
+	VXORPS       Y0, Y0, Y0
+	VPBROADCASTD 112(AX), Y1
 
 pixel:
 	MOVQ         72(AX), R8
@@ -68,7 +68,7 @@ TEXT ·averageForwardAVX2(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 120(AX), Y0
+	VPBROADCASTD 116(AX), Y0
 
 pixel:
 	MOVQ   72(AX), R8
@@ -104,8 +104,8 @@ TEXT ·maxBackwardAVX2(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 112(AX), Y0
-	VPBROADCASTD 116(AX), Y1
+	VXORPS       Y0, Y0, Y0
+	VPBROADCASTD 112(AX), Y1
 
 pixel:
 	MOVQ    72(AX), R8
@@ -147,7 +147,7 @@ TEXT ·averageBackwardAVX2(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 120(AX), Y0
+	VPBROADCASTD 116(AX), Y0
 
 pixel:
 	MOVQ    72(AX), R8
@@ -181,8 +181,8 @@ TEXT ·maxBackwardAddAVX2(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 112(AX), Y0
-	VPBROADCASTD 116(AX), Y1
+	VXORPS       Y0, Y0, Y0
+	VPBROADCASTD 112(AX), Y1
 
 pixel:
 	MOVQ    72(AX), R8
@@ -226,7 +226,7 @@ TEXT ·averageBackwardAddAVX2(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 120(AX), Y0
+	VPBROADCASTD 116(AX), Y0
 
 pixel:
 	MOVQ    72(AX), R8

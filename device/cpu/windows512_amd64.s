@@ -3,7 +3,7 @@
 #include "textflag.h"
 
 // func maxForwardAVX512(run *uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·maxForwardAVX512(SB), NOSPLIT, $0-8
 	MOVQ         run+0(FP), AX
 	MOVQ         (AX), CX
@@ -11,8 +11,8 @@ TEXT ·maxForwardAVX512(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 112(AX), Z0
-	VPBROADCASTD 116(AX), Z1
+	VXORPS       Z0, Z0, Z0
+	VPBROADCASTD 112(AX), Z1
 
 pixel:
 	MOVQ         72(AX), R8
@@ -56,7 +56,7 @@ TEXT ·averageForwardAVX512(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 120(AX), Z0
+	VPBROADCASTD 116(AX), Z0
 
 pixel:
 	MOVQ   72(AX), R8
@@ -80,7 +80,7 @@ tap:
 	RET
 
 // func maxBackwardAVX512(run *uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·maxBackwardAVX512(SB), NOSPLIT, $0-8
 	MOVQ         run+0(FP), AX
 	MOVQ         (AX), CX
@@ -88,8 +88,8 @@ TEXT ·maxBackwardAVX512(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 112(AX), Z0
-	VPBROADCASTD 116(AX), Z1
+	VXORPS       Z0, Z0, Z0
+	VPBROADCASTD 112(AX), Z1
 
 pixel:
 	MOVQ    72(AX), R8
@@ -125,7 +125,7 @@ TEXT ·averageBackwardAVX512(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 120(AX), Z0
+	VPBROADCASTD 116(AX), Z0
 
 pixel:
 	MOVQ    72(AX), R8
@@ -148,7 +148,7 @@ tap:
 	RET
 
 // func maxBackwardAddAVX512(run *uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·maxBackwardAddAVX512(SB), NOSPLIT, $0-8
 	MOVQ         run+0(FP), AX
 	MOVQ         (AX), CX
@@ -156,8 +156,8 @@ TEXT ·maxBackwardAddAVX512(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 112(AX), Z0
-	VPBROADCASTD 116(AX), Z1
+	VXORPS       Z0, Z0, Z0
+	VPBROADCASTD 112(AX), Z1
 
 pixel:
 	MOVQ    72(AX), R8
@@ -194,7 +194,7 @@ TEXT ·averageBackwardAddAVX512(SB), NOSPLIT, $0-8
 	MOVQ         48(AX), BX
 	MOVQ         96(AX), SI
 	MOVQ         104(AX), DI
-	VPBROADCASTD 120(AX), Z0
+	VPBROADCASTD 116(AX), Z0
 
 pixel:
 	MOVQ    72(AX), R8

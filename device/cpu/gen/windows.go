@@ -8,16 +8,15 @@ import (
 
 // Offsets of the fields of cpu.windowRun; cpu.TestWindowOffsets holds them.
 const (
-	runSmall    = 0
-	runArg      = 24
-	runLarge    = 48
-	runTaps     = 72
-	runCount    = 80 // the length of taps
-	runPixels   = 96
-	runStride   = 104
-	runBase     = 112
-	runBaseStep = 116
-	runDivisor  = 120
+	runSmall   = 0
+	runArg     = 24
+	runLarge   = 48
+	runTaps    = 72
+	runCount   = 80 // the length of taps
+	runPixels  = 96
+	runStride  = 104
+	runStep    = 112
+	runDivisor = 116
 )
 
 // windows emits pooling of runs of pixels of 16 channels, whose windows have
@@ -92,7 +91,7 @@ func (v *lanes) number(m Mem) VecVirtual {
 // maxForward keeps the first maximum, or the first NaN.
 func (v *lanes) maxForward() {
 	f := v.windowFunction("maxForward", "computes maxima and their places")
-	base, step := v.number(at(f.run, runBase)), v.number(at(f.run, runBaseStep))
+	moved, step := v.zero(), v.number(at(f.run, runStep))
 	best, where := v.registers(v.parts()), v.registers(v.parts())
 	f.eachPixel(func() {
 		MOVQ(at(f.tap, 0), f.offset)
@@ -112,10 +111,10 @@ func (v *lanes) maxForward() {
 		})
 		for i := range best {
 			VMOVUPS(best[i], at(f.small, i*v.bytes))
-			VPADDD(base, where[i], where[i])
+			VPADDD(moved, where[i], where[i])
 			VMOVUPS(where[i], at(f.arg, i*v.bytes))
 		}
-		VPADDD(step, base, base)
+		VPADDD(step, moved, moved)
 	})
 }
 
@@ -146,13 +145,13 @@ func (v *lanes) maxBackward(add bool) {
 		name += "Add"
 	}
 	f := v.windowFunction(name, "hands gradients to the maxima")
-	base, step := v.number(at(f.run, runBase)), v.number(at(f.run, runBaseStep))
+	moved, step := v.zero(), v.number(at(f.run, runStep))
 	gradient, where := v.registers(v.parts()), v.registers(v.parts())
 	f.eachPixel(func() {
 		for i := range gradient {
 			VMOVUPS(at(f.small, i*v.bytes), gradient[i])
 			VMOVUPS(at(f.arg, i*v.bytes), where[i])
-			VPSUBD(base, where[i], where[i])
+			VPSUBD(moved, where[i], where[i])
 		}
 		f.eachTap(func() {
 			number := v.number(at(f.tap, 8))
@@ -172,7 +171,7 @@ func (v *lanes) maxBackward(add bool) {
 				VMOVUPS(x, f.at(i, v))
 			}
 		})
-		VPADDD(step, base, base)
+		VPADDD(step, moved, moved)
 	})
 }
 
