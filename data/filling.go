@@ -1,6 +1,7 @@
 package data
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 )
@@ -36,8 +37,8 @@ func (s *Source) Testing() (Filling, error) {
 	return NewBatcher(s.Test, s.Normalization, Augment{}, 0)
 }
 
-// Describe says in a line each what the parts hold, with a checksum of labels or
-// tokens, to tell sets apart.
+// Describe says in a line each what the parts hold, with a checksum of all of
+// it, to tell sets apart.
 func (s *Source) Describe() (train, test string) {
 	if s.Text != nil {
 		return s.Text.describe(s.Text.Train), s.Text.describe(s.Text.Test)
@@ -47,20 +48,22 @@ func (s *Source) Describe() (train, test string) {
 
 func (s *Images) describe() string {
 	sum := crc32.NewIEEE()
+	sum.Write(s.Pixels)
 	var four [4]byte
 	for _, label := range s.Labels {
-		four = [4]byte{byte(label), byte(label >> 8), byte(label >> 16), byte(label >> 24)}
+		binary.LittleEndian.PutUint32(four[:], uint32(label))
 		sum.Write(four[:])
 	}
-	return fmt.Sprintf("%d images of %d x %d x %d, labels %08x", s.Len(), s.Channels, s.Height, s.Width, sum.Sum32())
+	return fmt.Sprintf("%d images of %d x %d x %d, %08x", s.Len(), s.Channels, s.Height, s.Width, sum.Sum32())
 }
 
 func (t *Text) describe(part Tokens) string {
 	sum := crc32.NewIEEE()
+	sum.Write([]byte(string(t.Characters))) // other letters may have the same numbers
 	sum.Write(part.bytes)
 	var pair [2]byte
 	for _, token := range part.wide {
-		pair = [2]byte{byte(token), byte(token >> 8)}
+		binary.LittleEndian.PutUint16(pair[:], token)
 		sum.Write(pair[:])
 	}
 	return fmt.Sprintf("%d tokens of %d, %08x", part.Len(), t.Vocabulary, sum.Sum32())

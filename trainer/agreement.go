@@ -75,7 +75,6 @@ const kernelsKey = "compute.kernels"
 
 // common is what all ranks must have alike, a line each.
 func (s *session) common() []string {
-	training, test := s.data.Describe()
-	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume), "training set: "+training, "test set: "+test,
+	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1],
 		kernelsKey+": "+s.device.Name())
 }

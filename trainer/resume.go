@@ -117,9 +117,14 @@ func (s *session) find() (*resumption, error) {
 // matches refuses a checkpoint that this run cannot continue.
 func (s *session) matches(path string, metadata map[string]string) error {
 	for _, i := range s.identity() {
-		got := metadata[i.key]
+		got, known := metadata[i.key]
 		switch {
 		case got == i.value:
+		case !known && (i.key == keyTraining || i.key == keyTest): // written before they were kept
+		case i.key == keyTest:
+			s.warnings = append(s.warnings, fmt.Sprintf("the test set has changed since %s was written, so evaluations before and after it do not compare: it was %s, it is %s", path, got, i.value))
+		case i.key == keyTraining:
+			return fmt.Errorf("the training set has changed since checkpoint %s was written: it was %s, it is %s; continue with the data that it was trained on, or start afresh in another checkpoint.dir", path, got, i.value)
 		case i.key == keySteps:
 			s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s was to have %s steps, this one has %s: the learning rate follows the new number", path, got, i.value))
 		default:

@@ -35,6 +35,7 @@ type session struct {
 	expect   int // bytes of activations of a micro-batch, 0 where that is not known
 	training data.Filling
 	testing  data.Filling
+	contents [2]string // what data.Source.Describe says of the two
 	sampler  *data.Sampler
 	total    int // steps of the whole run
 	rates    optim.Schedule
@@ -108,6 +109,7 @@ func (s *session) cut() (err error) {
 	if s.testing, err = s.data.Testing(); err != nil {
 		return err
 	}
+	s.contents[0], s.contents[1] = s.data.Describe()
 	if s.sampler, err = data.NewSampler(s.training.Len(), c.Data.Batch, c.Train.Seed); err != nil {
 		return err
 	}

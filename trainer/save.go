@@ -158,6 +158,8 @@ func (s *session) identity() []setting {
 		{"data", s.data.Name},
 		{"batch", strconv.Itoa(c.Data.Batch)},
 		{"seed", strconv.FormatUint(c.Train.Seed, 10)},
+		{keyTraining, s.contents[0]},
+		{keyTest, s.contents[1]},
 		{keySteps, strconv.Itoa(s.total)},
 	}
 }
@@ -165,9 +167,11 @@ func (s *session) identity() []setting {
 // setting is an entry of a checkpoint's metadata.
 type setting struct{ key, value string }
 
-// Keys of the metadata: the steps of the run, and its settings as config.Common
-// gives them.
+// Keys of the metadata: what the data were, the steps of the run, and its
+// settings as config.Common gives them.
 const (
+	keyTraining = "training set"
+	keyTest     = "test set"
 	keySteps    = "steps"
 	keySettings = "settings"
 )

@@ -174,3 +174,49 @@ func TestKindsOfDataAreNotMixed(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// TestResumeNoticesOtherData: a text that changed since the checkpoint was
+// written, be it by one letter or by its alphabet only.
+func TestResumeNoticesOtherData(t *testing.T) {
+	dir := t.TempDir()
+	cfg := written(t, "checkpoint.dir="+dir, "train.epochs=1")
+	text, err := os.ReadFile(cfg.Data.Path)
+	require.NoError(t, err)
+	want, err := trainer.Run(t.Context(), trainer.Job{Config: cfg})
+	require.NoError(t, err)
+
+	other := func(at int) []byte {
+		out := append([]byte(nil), text...)
+		out[at] = 'a' + (out[at]-'a'+1)%10
+		return out
+	}
+	for _, changed := range [][]byte{other(5), text[10:], []byte(strings.ToUpper(string(text)))} {
+		require.NoError(t, os.WriteFile(cfg.Data.Path, changed, 0o600))
+		_, err := trainer.Run(t.Context(), trainer.Job{Config: cfg, Resume: true})
+		require.ErrorContains(t, err, "the training set has changed since checkpoint "+dir)
+	}
+	for _, c := range []struct {
+		text  []byte
+		warns int
+	}{{other(1050), 1}, {text, 0}} {
+		require.NoError(t, os.WriteFile(cfg.Data.Path, c.text, 0o600))
+		var warned []string
+		got, err := trainer.Run(t.Context(), trainer.Job{Config: cfg, Resume: true, On: listen(trainer.Warned, &warned)})
+		require.NoError(t, err)
+		require.Equal(t, want.StateSHA256, got.StateSHA256)
+		require.Len(t, warned, c.warns)
+		require.Equal(t, c.warns, strings.Count(strings.Join(warned, ""), "the test set has changed"))
+	}
+}
+
+// TestResumeNoticesOtherPixels: one that changed.
+func TestResumeNoticesOtherPixels(t *testing.T) {
+	cfg := small(t, "checkpoint.dir="+t.TempDir(), "train.epochs=0", "train.steps=1")
+	_, err := trainer.Run(t.Context(), trainer.Job{Config: cfg})
+	require.NoError(t, err)
+	images, err := data.Open(cfg.Data)
+	require.NoError(t, err)
+	images.Train.Pixels[1000] ^= 1
+	_, err = trainer.Run(t.Context(), trainer.Job{Config: cfg, Data: images, Resume: true})
+	require.ErrorContains(t, err, "the training set has changed")
+}
