@@ -75,6 +75,10 @@ const kernelsKey = "compute.kernels"
 
 // common is what all ranks must have alike, a line each.
 func (s *session) common() []string {
-	return append(s.cfg.Common(), fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1],
-		kernelsKey+": "+s.device.Name())
+	return append(s.settings(), fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1])
+}
+
+// settings are config.Common and what decides how this rank rounds.
+func (s *session) settings() []string {
+	return append(s.cfg.Common(), kernelsKey+": "+s.device.Name(), "compute.conv: "+s.cfg.Compute.Conv)
 }

@@ -131,7 +131,7 @@ func (s *session) matches(path string, metadata map[string]string) error {
 			return fmt.Errorf("checkpoint %s is of a run with %s %s, this one has %s: continue with the same setting, or start afresh in another checkpoint.dir", path, i.key, got, i.value)
 		}
 	}
-	if changes := changed(metadata[keySettings], s.cfg.Common()); changes != "" {
+	if changes := changed(metadata[keySettings], s.settings()); changes != "" {
 		s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s had other settings, so this one continues it differently: %s", path, changes))
 	}
 	return nil

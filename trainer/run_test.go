@@ -180,10 +180,10 @@ func TestEarlierRunInTheDirectory(t *testing.T) {
 	require.Equal(t, want.StateSHA256, got.StateSHA256)
 	require.Empty(t, warned)
 
-	_, err = trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+dir, "train.steps=15", "optim.lr=0.02"), Resume: true, On: listen(trainer.Warned, &warned)})
+	_, err = trainer.Run(t.Context(), trainer.Job{Config: small(t, "checkpoint.dir="+dir, "train.steps=15", "optim.lr=0.02", "compute.kernels=naive"), Resume: true, On: listen(trainer.Warned, &warned)})
 	require.NoError(t, err)
 	require.Len(t, warned, 1)
-	require.Contains(t, warned[0], "optim.lr is 0.02, was 0.01")
+	require.Contains(t, warned[0], "optim.lr is 0.02, was 0.01, compute.kernels is naive, was cpu(")
 }
 
 // TestRanksDiffer: a setting or a data set that is not the same on all ranks is
@@ -201,6 +201,7 @@ func TestRanksDiffer(t *testing.T) {
 		{set: []string{"data.name=synthetic", "data.height=8", "data.width=8", "data.channels=1"}, says: `rank 0 has "data.name: digits"`},
 		{set: []string{"observe.trace=true"}, says: `rank 1 has "observe.trace: true"`},
 		{set: []string{"compute.kernels=naive"}, says: `rank 1 has "compute.kernels: naive"; set compute.kernels to what`},
+		{set: []string{"compute.conv=winograd2"}, says: `rank 1 has "compute.conv: winograd2"`},
 		{resume: true, says: `rank 1 has "-resume: true"`},
 	} {
 		configs := []*config.Config{small(t), small(t, c.set...)}

@@ -142,7 +142,7 @@ func (s *session) snapshot() (checkpoint.State, error) {
 	for _, i := range s.identity() {
 		out.Metadata[i.key] = i.value
 	}
-	out.Metadata[keySettings] = strings.Join(s.cfg.Common(), "\n")
+	out.Metadata[keySettings] = strings.Join(s.settings(), "\n")
 	for _, t := range tensors {
 		out.Tensors = append(out.Tensors, checkpoint.Tensor{Name: t.Name, Type: t.Buf.Type, Shape: t.Shape, Data: append([]byte(nil), t.Buf.Bytes()...)})
 	}
@@ -168,7 +168,7 @@ func (s *session) identity() []setting {
 type setting struct{ key, value string }
 
 // Keys of the metadata: what the data were, the steps of the run, and its
-// settings as config.Common gives them.
+// settings, a line each.
 const (
 	keyTraining = "training set"
 	keyTest     = "test set"
