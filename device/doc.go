@@ -1,5 +1,6 @@
 // Package device is memory and arithmetic: flat typed buffers, the arenas that
-// they come from, and the Kernels interface that every device implements.
+// they come from, and the Kernels interface that every device implements. An
+// Arena cuts its buffers from a few large regions, which end with their device.
 //
 // A caller takes buffers from a Device (or wraps its own slices with FromF32
 // and its sisters), describes an operation with a small descriptor and hands
@@ -12,6 +13,7 @@
 //
 // The package leaves out what the buffers mean (package nn) and how they
 // travel (package collective). Implementations: device/naive (plain loops, the
-// oracle) and device/cpu (vector assembly with a portable fallback). Both pass
+// oracle), device/cpu (vector assembly with a portable fallback) and
+// device/extblas (another library's products, to compare). All pass
 // device/devicetest.
 package device

@@ -10,9 +10,10 @@ import (
 
 // HostRegions is the Region, Release and part of the Close of devices that
 // compute on the host: memory outside of the Go heap, on huge pages where the
-// system has them, of which only what is asked for or touched counts. Where memory cannot be
-// mapped, and under the race detector, which does not see mapped memory, it is
-// memory of the Go heap. The zero value is ready; it is safe for concurrent use.
+// system has them, of which only what is asked for or touched counts. Where
+// memory cannot be mapped, and under the race detector, which does not see mapped
+// memory, it is memory of the Go heap. The zero value is ready; it is safe for
+// concurrent use.
 type HostRegions struct {
 	mu     sync.Mutex
 	mapped map[*byte]*mapping // by first byte
@@ -45,9 +46,10 @@ func (m *mapping) unmap() {
 	unmapRegion(m.all)
 }
 
-// Region returns at least that many bytes, which the caller is about to use, as U8, aligned to Align at
-// least; their content is undefined. They are to be given back to Release, or else are
-// unmapped by Close: nothing may read them afterwards.
+// Region returns at least that many bytes, which the caller is about to use, as
+// U8, aligned to Align at least; their content is undefined. They are to be given
+// back to Release, or else are unmapped by Close: nothing may read them
+// afterwards.
 func (r *HostRegions) Region(least int) (Buf, error) {
 	if least < 0 || least > math.MaxInt-2*hugePage {
 		return Buf{}, fmt.Errorf("cannot map %d bytes", least)

@@ -142,14 +142,14 @@ func (s *Seq) Forward(t *Tape, in []*Var) []*Var {
 			continue
 		}
 		x = l.Forward(t, x)
-		over = linear(l)
+		over = writable(l)
 	}
 	return t.List(x)
 }
 
-// linear reports whether a layer's output is a new Var that its backward pass
+// writable reports whether a layer's output is a new Var that its backward pass
 // does not read.
-func linear(l Layer) bool {
+func writable(l Layer) bool {
 	switch l.(type) {
 	case *Linear, *Conv2d:
 		return true

@@ -6,7 +6,9 @@
 // the recorded operations in reverse, writes each parameter's gradient into the
 // slot that its owner bound (parallel.GradFusion binds views of its buckets)
 // and calls the parameter's OnGrad hooks at once, so that communication may
-// start while earlier layers still compute.
+// start while earlier layers still compute. With Pass.Recompute the tape keeps
+// what goes from block to block only, and runs each block again before its
+// backward pass.
 //
 // The package knows nothing of ranks. Shape mistakes panic with an *Error,
 // which Catch turns into an error at the boundary of a stage.

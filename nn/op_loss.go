@@ -16,10 +16,10 @@ type crossEntropyOp struct {
 }
 
 // CrossEntropy returns the loss of rows of logits, or sequences x tokens x
-// classes, against labels (I32, one a row): the SUM over counted rows of the cross-entropy between softmax and
-// target. labels stays the caller's and must not change until the backward
-// pass is over. A label that names no class panics with *device.LabelError,
-// which Catch returns.
+// classes, against labels (I32, one a row): the SUM over counted rows of the
+// cross-entropy between softmax and target. labels stays the caller's and must
+// not change until the backward pass is over. A label that names no class panics
+// with *device.LabelError, which Catch returns.
 func (t *Tape) CrossEntropy(logits *Var, labels device.Buf, c CrossEntropyConfig) *Var {
 	s := logits.Shape
 	if !s.isRows() {

@@ -14,8 +14,15 @@
 // into panels 16 columns wide, which is one line of nChw16c; a tile may cover
 // several panels that share A. Of a product, the side is packed that takes less
 // work, and the other is read where it lies (matmul.go). Around the tile
-// stand vector loops that pass over memory once (vector.go). Both are entries
-// of a kernelSet: a new instruction set fills in that struct and nothing else.
+// stand vector loops that pass over memory once (vector.go) and functions of rows
+// (functions.go). All are entries of a kernelSet: a new instruction set fills in
+// that struct and nothing else.
+//
+// Convolutions in groups run group by group on copies of their channels, but for
+// those of one channel each, which have a tile whose columns do not mix
+// (conv_groups.go). Attention computes a block of queries of one head at a time
+// and keeps no more of the scores; the backward pass makes them again
+// (attention.go).
 //
 // A 3 x 3 convolution of stride 1 may go another way (winograd_form.go): tiles of
 // 4 x 4 or 2 x 2 outputs are brought to 36 or 16 positions, where the
@@ -41,6 +48,6 @@
 // device's threads.
 //
 // The generator of the assembly is the nested module gen; its output is
-// committed. The package leaves out prepacked weights and threads bound to
-// cores.
+// committed. The package leaves out weights that stay packed from one call to the
+// next, and threads bound to cores.
 package cpu
