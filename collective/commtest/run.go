@@ -33,8 +33,13 @@ func rankCounts(all ...int) []int {
 	return slices.DeleteFunc(all, func(n int) bool { return n != 2 && n != 3 && n != 5 })
 }
 
-// patience is how long a step may take before the suite calls it hung.
-const patience = 60 * time.Second
+// patience is how long a call may take before the suite calls it hung. A step of
+// a thousand calls, under the race detector on a busy machine, may take
+// stepPatience.
+const (
+	patience     = 60 * time.Second
+	stepPatience = 5 * patience
+)
 
 // world is n connected ranks under test.
 type world struct {
@@ -47,7 +52,7 @@ type world struct {
 func with(t *testing.T, connect Connect, n int, f func(w *world)) {
 	t.Helper()
 	present := goleak.IgnoreCurrent()
-	w := &world{t, connect(t, n), patience}
+	w := &world{t, connect(t, n), stepPatience}
 	if len(w.ranks) != n {
 		t.Fatalf("%d transports for %d ranks", len(w.ranks), n)
 	}
