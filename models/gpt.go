@@ -21,7 +21,8 @@ func gpt(c Config) ([]nn.Block, error) {
 	if err := c.onlyText(); err != nil {
 		return nil, err
 	}
-	layers, heads, features := cmp.Or(c.Layers, 4), cmp.Or(c.Heads, 4), cmp.Or(c.Features, 128)
+	c = c.WithDefaults()
+	layers, heads, features := c.Layers, c.Heads, c.Features
 	switch {
 	case layers < 1 || heads < 1 || features < 1:
 		return nil, fmt.Errorf("%d layers, %d heads and a width of %d: all must be at least 1", layers, heads, features)
@@ -40,6 +41,15 @@ func gpt(c Config) ([]nn.Block, error) {
 	}
 	return append(blocks, nn.NewSeq("head",
 		nn.NewLayerNorm("transformer.ln_f", features, nn.LayerNormConfig{}), &nn.Linear{Weight: first.tokens.Weight})), nil
+}
+
+// WithDefaults returns c with the sizes of a gpt that are zero replaced by their
+// defaults. Other models are as they were.
+func (c Config) WithDefaults() Config {
+	if TakesText(c.Name) {
+		c.Layers, c.Heads, c.Features = cmp.Or(c.Layers, 4), cmp.Or(c.Heads, 4), cmp.Or(c.Features, 128)
+	}
+	return c
 }
 
 func normal(deviation float64) nn.Init { return nn.Init{Kind: nn.Normal, Scale: float32(deviation)} }

@@ -25,6 +25,7 @@ type Config struct {
 
 	file      string              // the file that was loaded, as it was found
 	positions map[string]Position // where each given key was written
+	files     int                 // how many were read
 }
 
 // Model names the network and holds the settings of the models that have any;

@@ -17,7 +17,7 @@ import (
 // plainly drops what only a loaded configuration has.
 func plainly(c *Config) Config {
 	out := *c
-	out.file, out.positions = "", nil
+	out.file, out.positions, out.files = "", nil, 0
 	return out
 }
 
@@ -89,6 +89,17 @@ func TestLaterChoiceDropsSettingsOfEarlierOne(t *testing.T) {
 	c, err := load(t, "model: {name: resnet18, stem: small}\nset: model.name=mlp\n")
 	require.NoError(t, err)
 	require.NotContains(t, string(c.YAML()), "stem")
+}
+
+// TestGPTSurvivesYAML: 0 may not be written, so the sizes have to be there.
+func TestGPTSurvivesYAML(t *testing.T) {
+	want, err := load(t, "model: {name: gpt, context: 99}\ndata: {name: bible}\n")
+	require.NoError(t, err)
+	got, err := Read("again", want.YAML())
+	require.NoError(t, err, "%s", want.YAML())
+	require.Equal(t, plainly(want), plainly(got))
+	require.Equal(t, 4, got.Model.Layers)
+	require.Equal(t, 99, got.Model.Context)
 }
 
 func TestVariablesAreDistinct(t *testing.T) {

@@ -14,6 +14,8 @@ type Position struct {
 	Line, Column int    // from 1, in File; 0 for the file as a whole
 	Text         string // the line, without its end
 	Given        string // the flag or variable, where it is no file
+
+	source int // which source it was, counted in the order in which they are read
 }
 
 // String names the place: file:line:column, the flag, or the variable.

@@ -176,6 +176,12 @@ func cause(err error) error {
 	return err
 }
 
+// Sources after the files, of which there are fewer.
+const (
+	fromVariables = 1<<20 + iota
+	fromFlags
+)
+
 // readFile decodes what f includes and then f. The chain holds the files that
 // are being read.
 func (c *Config) readFile(f file, chain []string) error {
@@ -184,8 +190,9 @@ func (c *Config) readFile(f file, chain []string) error {
 		return &Error{At: Position{File: f.shown}, Reason: "the configuration cannot be read: " + cause(err).Error(), Err: err}
 	}
 	lines := strings.Split(strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n"), "\n")
+	source := 0
 	d := &decoder{config: c, place: func(line, column int) Position {
-		p := Position{File: f.shown, Line: line, Column: column}
+		p := Position{File: f.shown, Line: line, Column: column, source: source}
 		if line >= 1 && line <= len(lines) {
 			p.Text = lines[line-1]
 		}
@@ -202,6 +209,8 @@ func (c *Config) readFile(f file, chain []string) error {
 	if err := c.readIncludes(d, f, top, append(slices.Clip(chain), f.identity)); err != nil {
 		return err
 	}
+	c.files++
+	source = c.files
 	return d.mapping("", top, reflect.ValueOf(c).Elem())
 }
 

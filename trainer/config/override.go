@@ -35,7 +35,7 @@ func (c *Config) setFromEnvironment(environ []string) error {
 	slices.Sort(given)
 	for _, assignment := range given {
 		name, value, _ := strings.Cut(assignment, "=")
-		at := Position{Given: assignment}
+		at := Position{Given: assignment, source: fromVariables}
 		i := slices.Index(names, name)
 		if i < 0 {
 			reason := fmt.Sprintf("the variable %s sets no known key", name)
@@ -61,7 +61,7 @@ func trimAll(names []string, prefix string) []string {
 
 // setFromFlag applies one -set value.
 func (c *Config) setFromFlag(assignment string) error {
-	at := Position{Given: "-set " + quoteless(assignment)}
+	at := Position{Given: "-set " + quoteless(assignment), source: fromFlags}
 	key, value, ok := strings.Cut(assignment, "=")
 	if !ok {
 		return &Error{At: at, Reason: "-set wants key=value, such as -set optim.lr=0.05"}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -43,16 +44,20 @@ func (c *Config) lookup(key string) reflect.Value {
 	return v
 }
 
-// checkMade checks the size of made-up images, where 0 was not written but
-// means the default, and puts the defaults in.
+// checkMade checks the sizes of made-up data and of a gpt, where 0 was not
+// written but means the default, and puts the defaults in.
 func (c *Config) checkMade() error {
-	for _, name := range []string{"channels", "height", "width", "classes", "vocabulary", "train_samples", "test_samples"} {
-		key := "data." + name
+	for _, key := range []string{"data.channels", "data.height", "data.width", "data.classes", "data.vocabulary", "data.train_samples", "data.test_samples",
+		"model.layers", "model.heads", "model.width", "model.context"} {
 		if _, given := c.positions[key]; given && c.lookup(key).Int() < 1 {
 			return c.Errorf(key, "%s is %d; it has to be at least 1", key, c.lookup(key).Int())
 		}
 	}
 	c.Data = c.Data.WithDefaults()
+	if m := &c.Model; models.TakesText(m.Name) {
+		with := models.Config{Name: m.Name, Layers: m.Layers, Heads: m.Heads, Features: m.Width}.WithDefaults()
+		m.Layers, m.Heads, m.Width, m.Context = with.Layers, with.Heads, with.Features, cmp.Or(m.Context, c.Data.Context)
+	}
 	return nil
 }
 
@@ -149,13 +154,13 @@ func (c *Config) checkTogether() error {
 }
 
 // checkBelonging finds a setting that was written for something else than was
-// chosen: stem for an mlp. A default or a value of an earlier source is no
-// mistake when a later one chooses otherwise.
+// chosen: stem for an mlp. It is no mistake when a later source than the
+// setting's chooses otherwise.
 func (c *Config) checkBelonging() error {
 	for _, key := range Keys() {
 		at, given := c.positions[key]
 		if choice := c.belongsTo(key); given && choice != "" {
-			if chosen := c.Position(choice[:strings.IndexByte(choice, ':')]); chosen.File != at.File {
+			if chosen := c.Position(choice[:strings.IndexByte(choice, ':')]); chosen.source > at.source {
 				continue
 			}
 			return c.Errorf(key, "%s is a setting of %s; with %s it would be ignored", key, choice, c.chosen(choice))
