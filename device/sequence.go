@@ -21,6 +21,36 @@ func (d LayerNorm) Check(kernel string) {
 	RequireThat(d.Rows >= 0 && d.Cols > 0, kernel, "descriptor", "needs columns above 0")
 }
 
+// RequireForward panics with a *ShapeError unless the arguments of
+// LayerNormForward fit d.
+func (d LayerNorm) RequireForward(y, mean, invstd, x, scale, shift Buf) {
+	const kernel = "LayerNormForward"
+	d.Check(kernel)
+	Require(kernel, "y", y, F32, d.Len())
+	Require(kernel, "shift", shift, F32, d.Cols)
+	d.require(kernel, mean, invstd, x, scale)
+}
+
+// RequireBackward is RequireForward for LayerNormBackward; dx may be the zero Buf.
+func (d LayerNorm) RequireBackward(dx, dscale, dshift, dy, x, mean, invstd, scale Buf) {
+	const kernel = "LayerNormBackward"
+	d.Check(kernel)
+	Require(kernel, "dscale", dscale, F32, d.Cols)
+	Require(kernel, "dshift", dshift, F32, d.Cols)
+	Require(kernel, "dy", dy, F32, d.Len())
+	if !dx.IsZero() {
+		Require(kernel, "dx", dx, F32, d.Len())
+	}
+	d.require(kernel, mean, invstd, x, scale)
+}
+
+func (d LayerNorm) require(kernel string, mean, invstd, x, scale Buf) {
+	Require(kernel, "mean", mean, F32, d.Rows)
+	Require(kernel, "invstd", invstd, F32, d.Rows)
+	Require(kernel, "x", x, F32, d.Len())
+	Require(kernel, "scale", scale, F32, d.Cols)
+}
+
 // Embedding describes a table of Count vectors of Width elements, of which
 // Rows are looked up.
 type Embedding struct {
@@ -33,9 +63,27 @@ func (d Embedding) Check(kernel string) {
 	RequireThat(d.Rows >= 0 && d.Count > 0 && d.Width > 0, kernel, "descriptor", "needs a table above 0 x 0")
 }
 
-// CheckIndices panics with an *IndexError when one of ids names no vector of d.
-// Implementations call it before anything is written.
-func (d Embedding) CheckIndices(ids []int32) {
+// RequireForward panics with a *ShapeError or an *IndexError unless the arguments
+// of EmbeddingForward fit d.
+func (d Embedding) RequireForward(y, table, ids Buf) {
+	d.require("EmbeddingForward", "y", y, "table", table, ids)
+}
+
+// RequireBackward is RequireForward for EmbeddingBackward.
+func (d Embedding) RequireBackward(dtable, dy, ids Buf) {
+	d.require("EmbeddingBackward", "dy", dy, "dtable", dtable, ids)
+}
+
+func (d Embedding) require(kernel, rowsName string, rows Buf, tableName string, table, ids Buf) {
+	d.Check(kernel)
+	Require(kernel, rowsName, rows, F32, d.Rows*d.Width)
+	Require(kernel, tableName, table, F32, d.Count*d.Width)
+	Require(kernel, "ids", ids, I32, d.Rows)
+	d.checkIndices(ids.I32())
+}
+
+// checkIndices panics with an *IndexError when one of ids names no vector of d.
+func (d Embedding) checkIndices(ids []int32) {
 	for i, id := range ids[:d.Rows] {
 		if id < 0 || int(id) >= d.Count {
 			panic(&IndexError{Row: i, Index: id, Count: d.Count})
@@ -89,6 +137,26 @@ func (d Attention) Factor() float32 {
 func (d Attention) Check(kernel string) {
 	RequireThat(d.Batch >= 0 && d.Length >= 0 && d.Heads > 0 && d.Width > 0, kernel, "descriptor", "needs heads and a width above 0")
 	RequireThat(d.Scale >= 0, kernel, "scale", "is negative")
+}
+
+// RequireForward panics with a *ShapeError unless the arguments of
+// AttentionForward fit d.
+func (d Attention) RequireForward(y, logsum, qkv Buf) {
+	d.require("AttentionForward", "y", y, "qkv", qkv, logsum)
+}
+
+// RequireBackward is RequireForward for AttentionBackward.
+func (d Attention) RequireBackward(dqkv, dy, qkv, y, logsum Buf) {
+	const kernel = "AttentionBackward"
+	d.require(kernel, "y", y, "qkv", qkv, logsum)
+	d.require(kernel, "dy", dy, "dqkv", dqkv, logsum)
+}
+
+func (d Attention) require(kernel, yName string, y Buf, qkvName string, qkv, logsum Buf) {
+	d.Check(kernel)
+	Require(kernel, qkvName, qkv, F32, 3*d.YLen())
+	Require(kernel, yName, y, F32, d.YLen())
+	Require(kernel, "logsum", logsum, F32, d.LogLen())
 }
 
 // SequenceKernels are what networks over sequences of tokens need beside

@@ -41,21 +41,13 @@ type attentionScratch struct {
 	along, down         []int64
 }
 
-func requireAttention(kernel string, d device.Attention, qkvName string, qkv device.Buf, yName string, y, logsum device.Buf) {
-	d.Check(kernel)
-	device.Require(kernel, qkvName, qkv, device.F32, 3*d.YLen())
-	device.Require(kernel, yName, y, device.F32, d.YLen())
-	device.Require(kernel, "logsum", logsum, device.F32, d.LogLen())
-}
-
 func (k *kernels) AttentionForward(d device.Attention, y, logsum, qkv device.Buf) {
-	requireAttention("AttentionForward", d, "qkv", qkv, "y", y, logsum)
+	d.RequireForward(y, logsum, qkv)
 	k.runAttention(attentionTask{d: d, qkv: qkv.F32(), y: y.F32(), log: logsum.F32()})
 }
 
 func (k *kernels) AttentionBackward(d device.Attention, dqkv, dy, qkv, y, logsum device.Buf) {
-	requireAttention("AttentionBackward", d, "qkv", qkv, "y", y, logsum)
-	requireAttention("AttentionBackward", d, "dqkv", dqkv, "dy", dy, logsum)
+	d.RequireBackward(dqkv, dy, qkv, y, logsum)
 	k.runAttention(attentionTask{d: d, backward: true, qkv: qkv.F32(), y: y.F32(), log: logsum.F32(), dqkv: dqkv.F32(), dy: dy.F32()})
 }
 

@@ -21,22 +21,14 @@ const (
 	embeddingColumns = 128
 )
 
-func requireEmbedding(name string, d device.Embedding, tableName string, table device.Buf, rowsName string, rows, ids device.Buf) {
-	d.Check(name)
-	device.Require(name, rowsName, rows, device.F32, d.Rows*d.Width)
-	device.Require(name, tableName, table, device.F32, d.Count*d.Width)
-	device.Require(name, "ids", ids, device.I32, d.Rows)
-	d.CheckIndices(ids.I32())
-}
-
 func (k *kernels) EmbeddingForward(d device.Embedding, y, table, ids device.Buf) {
-	requireEmbedding("EmbeddingForward", d, "table", table, "y", y, ids)
+	d.RequireForward(y, table, ids)
 	k.runEmbedding(embeddingTask{set: k.set, d: d, rows: y.F32(), table: table.F32(), ids: ids.I32()},
 		(d.Rows+embeddingRows-1)/embeddingRows)
 }
 
 func (k *kernels) EmbeddingBackward(d device.Embedding, dtable, dy, ids device.Buf) {
-	requireEmbedding("EmbeddingBackward", d, "dtable", dtable, "dy", dy, ids)
+	d.RequireBackward(dtable, dy, ids)
 	k.runEmbedding(embeddingTask{set: k.set, d: d, backward: true, rows: dy.F32(), table: dtable.F32(), ids: ids.I32()},
 		(d.Width+embeddingColumns-1)/embeddingColumns)
 }

@@ -19,14 +19,7 @@ type layerNormTask struct {
 }
 
 func (k *kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale, shift device.Buf) {
-	const name = "LayerNormForward"
-	d.Check(name)
-	device.Require(name, "y", y, device.F32, d.Len())
-	device.Require(name, "mean", mean, device.F32, d.Rows)
-	device.Require(name, "invstd", invstd, device.F32, d.Rows)
-	device.Require(name, "x", x, device.F32, d.Len())
-	device.Require(name, "scale", scale, device.F32, d.Cols)
-	device.Require(name, "shift", shift, device.F32, d.Cols)
+	d.RequireForward(y, mean, invstd, x, scale, shift)
 	w := k.take()
 	w.layerNorm = layerNormTask{
 		set: k.set, d: d, x: x.F32(), y: y.F32(), scale: scale.F32()[:d.Cols], shift: shift.F32()[:d.Cols],
@@ -40,18 +33,7 @@ func (k *kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale
 // LayerNormBackward makes one pass over x and dy, row by row: a row's second
 // pass finds it in the first-level cache.
 func (k *kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, x, mean, invstd, scale device.Buf) {
-	const name = "LayerNormBackward"
-	d.Check(name)
-	device.Require(name, "dscale", dscale, device.F32, d.Cols)
-	device.Require(name, "dshift", dshift, device.F32, d.Cols)
-	device.Require(name, "dy", dy, device.F32, d.Len())
-	device.Require(name, "x", x, device.F32, d.Len())
-	device.Require(name, "mean", mean, device.F32, d.Rows)
-	device.Require(name, "invstd", invstd, device.F32, d.Rows)
-	device.Require(name, "scale", scale, device.F32, d.Cols)
-	if !dx.IsZero() {
-		device.Require(name, "dx", dx, device.F32, d.Len())
-	}
+	d.RequireBackward(dx, dscale, dshift, dy, x, mean, invstd, scale)
 	w := k.take()
 	parts := (d.Rows + layerNormRows - 1) / layerNormRows
 	w.layerNorm = layerNormTask{

@@ -57,15 +57,8 @@ func (t head) probabilities(qkv []float32, i int) (p []float64, logSum float64) 
 	return p, logSum
 }
 
-func requireAttention(kernel string, d device.Attention, qkvName string, qkv device.Buf, yName string, y, logsum device.Buf) {
-	d.Check(kernel)
-	device.Require(kernel, qkvName, qkv, device.F32, 3*d.YLen())
-	device.Require(kernel, yName, y, device.F32, d.YLen())
-	device.Require(kernel, "logsum", logsum, device.F32, d.LogLen())
-}
-
 func (kernels) AttentionForward(d device.Attention, y, logsum, qkv device.Buf) {
-	requireAttention("AttentionForward", d, "qkv", qkv, "y", y, logsum)
+	d.RequireForward(y, logsum, qkv)
 	for n := range d.Batch * d.Heads {
 		t := head{d, n / d.Heads, n % d.Heads}
 		for i := range d.Length {
@@ -84,8 +77,7 @@ func (kernels) AttentionForward(d device.Attention, y, logsum, qkv device.Buf) {
 
 // AttentionBackward recomputes the probabilities and uses neither y nor logsum.
 func (kernels) AttentionBackward(d device.Attention, dqkv, dy, qkv, y, logsum device.Buf) {
-	requireAttention("AttentionBackward", d, "qkv", qkv, "y", y, logsum)
-	requireAttention("AttentionBackward", d, "dqkv", dqkv, "dy", dy, logsum)
+	d.RequireBackward(dqkv, dy, qkv, y, logsum)
 	in, g := qkv.F32(), dy.F32()
 	sums := make([]float64, 3*d.YLen())
 	for n := range d.Batch * d.Heads {

@@ -7,14 +7,7 @@ import (
 )
 
 func (kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale, shift device.Buf) {
-	const name = "LayerNormForward"
-	d.Check(name)
-	device.Require(name, "y", y, device.F32, d.Len())
-	device.Require(name, "mean", mean, device.F32, d.Rows)
-	device.Require(name, "invstd", invstd, device.F32, d.Rows)
-	device.Require(name, "x", x, device.F32, d.Len())
-	device.Require(name, "scale", scale, device.F32, d.Cols)
-	device.Require(name, "shift", shift, device.F32, d.Cols)
+	d.RequireForward(y, mean, invstd, x, scale, shift)
 	for i := range d.Rows {
 		in, out := x.F32()[i*d.Cols:][:d.Cols], y.F32()[i*d.Cols:][:d.Cols]
 		var sum, squares float64
@@ -34,18 +27,7 @@ func (kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale, s
 }
 
 func (kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, x, mean, invstd, scale device.Buf) {
-	const name = "LayerNormBackward"
-	d.Check(name)
-	device.Require(name, "dscale", dscale, device.F32, d.Cols)
-	device.Require(name, "dshift", dshift, device.F32, d.Cols)
-	device.Require(name, "dy", dy, device.F32, d.Len())
-	device.Require(name, "x", x, device.F32, d.Len())
-	device.Require(name, "mean", mean, device.F32, d.Rows)
-	device.Require(name, "invstd", invstd, device.F32, d.Rows)
-	device.Require(name, "scale", scale, device.F32, d.Cols)
-	if !dx.IsZero() {
-		device.Require(name, "dx", dx, device.F32, d.Len())
-	}
+	d.RequireBackward(dx, dscale, dshift, dy, x, mean, invstd, scale)
 	scales, shifts := make([]float64, d.Cols), make([]float64, d.Cols)
 	for i := range d.Rows {
 		m, inverse := float64(mean.F32()[i]), float64(invstd.F32()[i])
@@ -73,24 +55,14 @@ func (kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, x, 
 }
 
 func (kernels) EmbeddingForward(d device.Embedding, y, table, ids device.Buf) {
-	const name = "EmbeddingForward"
-	d.Check(name)
-	device.Require(name, "y", y, device.F32, d.Rows*d.Width)
-	device.Require(name, "table", table, device.F32, d.Count*d.Width)
-	device.Require(name, "ids", ids, device.I32, d.Rows)
-	d.CheckIndices(ids.I32())
+	d.RequireForward(y, table, ids)
 	for i := range d.Rows {
 		copy(y.F32()[i*d.Width:][:d.Width], table.F32()[int(ids.I32()[i])*d.Width:])
 	}
 }
 
 func (kernels) EmbeddingBackward(d device.Embedding, dtable, dy, ids device.Buf) {
-	const name = "EmbeddingBackward"
-	d.Check(name)
-	device.Require(name, "dtable", dtable, device.F32, d.Count*d.Width)
-	device.Require(name, "dy", dy, device.F32, d.Rows*d.Width)
-	device.Require(name, "ids", ids, device.I32, d.Rows)
-	d.CheckIndices(ids.I32())
+	d.RequireBackward(dtable, dy, ids)
 	sums := make([]float64, d.Width)
 	for v := range d.Count {
 		clear(sums)
