@@ -8,7 +8,8 @@
 //
 // A worker calls FromEnvironment, which understands Run's variables and those of
 // torchrun, mpirun, srun and Kubernetes; Connect, which brings it to the job's
-// rendezvous store; and, for systems other than Linux, WatchParent:
+// rendezvous store and returns when all ranks are there and agree on who is who;
+// and, for systems other than Linux, WatchParent:
 //
 //	place, started, err := launch.FromEnvironment(os.Getenv)
 //	...

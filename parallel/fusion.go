@@ -95,8 +95,8 @@ const (
 
 // NewGradFusion is collective over the stage's Comm: the ranks compare the
 // model's structure and, unless parameters and buffers are equal already, take
-// rank 0's and verify that all are equal afterwards. The blocks' parameters must have memory. ctx bounds the
-// life of the GradFusion's calls.
+// rank 0's and verify that all are equal afterwards. The blocks' parameters must
+// have memory. ctx bounds the life of the GradFusion's calls.
 func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg FusionConfig) (*GradFusion, error) {
 	if len(stages) != 1 {
 		return nil, fmt.Errorf("%d stages on one rank: this version has data parallelism only, which is one stage", len(stages))

@@ -72,7 +72,7 @@ const (
 	weightsCost   = 6
 )
 
-// whole returns c in whole blocks.
+// wholeBlocks returns c rounded up to whole blocks.
 func wholeBlocks(c int) int { return device.Blocks(c) * block }
 
 func directCost(d device.Conv) int {

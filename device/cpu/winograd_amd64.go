@@ -39,6 +39,7 @@ func winogradsAVX2() winogradKernels {
 		},
 	}
 }
+
 func winogradsAVX512() winogradKernels {
 	return winogradKernels{
 		winograd2: &winogradForm{

@@ -134,7 +134,6 @@ func (t *winogradGradient) multiply(s *scratch, sums, v, g []float32, panels, co
 type winogradStore struct{ *winogradGradient }
 
 func (t *winogradStore) do(s *scratch, k int) {
-	const taps = 9
 	sums := t.partial[k*t.sumsLen():][:t.sumsLen()]
 	for g := 1; g < t.groups; g++ {
 		t.set.add(sums, sums, t.partial[g*t.groupLen()+k*t.sumsLen():][:t.sumsLen()])
