@@ -1,6 +1,7 @@
 package models
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gradfusion/gradfusion/nn"
@@ -63,27 +64,46 @@ func New(c Config) (*Model, error) {
 }
 
 func (c Config) check(text bool) error {
-	noImages := c.Channels == 0 && c.Height == 0 && c.Width == 0 && c.Classes == 0
-	switch {
-	case text && !noImages:
-		return fmt.Errorf("model %s: it reads tokens, and no images", c.Name)
-	case text && (c.Vocabulary < 1 || c.Context < 1):
-		return fmt.Errorf("model %s: windows of %d tokens of a vocabulary of %d: both must be at least 1", c.Name, c.Context, c.Vocabulary)
-	case !text && (c.Vocabulary != 0 || c.Context != 0):
-		return fmt.Errorf("model %s: it reads images, and no tokens", c.Name)
-	case !text && (c.Channels < 1 || c.Height < 1 || c.Width < 1):
-		return fmt.Errorf("model %s: images of %d x %d x %d (channels, height, width): all must be at least 1", c.Name, c.Channels, c.Height, c.Width)
-	case !text && (c.Layers != 0 || c.Heads != 0 || c.Features != 0):
-		return fmt.Errorf("model %s: layers, heads and features are settings of gpt", c.Name)
-	case !text && c.Classes < 1:
-		return fmt.Errorf("model %s: %d classes: must be at least 1", c.Name, c.Classes)
-	case !(c.Dropout >= 0 && c.Dropout < 1):
+	input := c.checkImages
+	if text {
+		input = c.checkText
+	}
+	if err := input(); err != nil {
+		return fmt.Errorf("model %s: %w", c.Name, err)
+	}
+	if !(c.Dropout >= 0 && c.Dropout < 1) {
 		return fmt.Errorf("model %s: dropout %g is outside of [0, 1)", c.Name, c.Dropout)
 	}
 	for _, n := range c.Hidden {
 		if n < 1 {
 			return fmt.Errorf("model %s: a hidden layer of %d: must be at least 1", c.Name, n)
 		}
+	}
+	return nil
+}
+
+// checkText is for models that read tokens.
+func (c Config) checkText() error {
+	switch {
+	case c.Channels != 0 || c.Height != 0 || c.Width != 0 || c.Classes != 0:
+		return errors.New("it reads tokens, and no images")
+	case c.Vocabulary < 1 || c.Context < 1:
+		return fmt.Errorf("windows of %d tokens of a vocabulary of %d: both must be at least 1", c.Context, c.Vocabulary)
+	}
+	return nil
+}
+
+// checkImages is for all other models.
+func (c Config) checkImages() error {
+	switch {
+	case c.Vocabulary != 0 || c.Context != 0:
+		return errors.New("it reads images, and no tokens")
+	case c.Channels < 1 || c.Height < 1 || c.Width < 1:
+		return fmt.Errorf("images of %d x %d x %d (channels, height, width): all must be at least 1", c.Channels, c.Height, c.Width)
+	case c.Layers != 0 || c.Heads != 0 || c.Features != 0:
+		return errors.New("layers, heads and features are settings of gpt")
+	case c.Classes < 1:
+		return fmt.Errorf("%d classes: must be at least 1", c.Classes)
 	}
 	return nil
 }
