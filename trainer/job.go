@@ -2,18 +2,11 @@ package trainer
 
 import (
 	"fmt"
-	"os"
-	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
-	"github.com/gradfusion/gradfusion/device/cpu"
-	"github.com/gradfusion/gradfusion/device/extblas"
-	"github.com/gradfusion/gradfusion/device/naive"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
@@ -130,46 +123,6 @@ func CrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
 // that are data.Ignore do not count.
 func TokenCrossEntropy(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
 	return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{Ignore: data.Ignore, HasIgnore: true})
-}
-
-// Threads is how many threads compute for a rank that shares its host with
-// localRanks ranks. A program that runs ranks should let two more goroutines run
-// beside them, for communication and data: see runtime.GOMAXPROCS.
-func Threads(c *config.Config, localRanks int) int {
-	return c.Compute.Threads.Or(max(runtime.NumCPU()/max(localRanks, 1), 1))
-}
-
-// NewDevice makes the device that the compute section names, for a rank that
-// shares its host with localRanks ranks. GRADFUSION_OPENBLAS and
-// GRADFUSION_ONEDNN, where set, are the files of those libraries.
-func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
-	name, conv := c.Compute.Kernels, c.Compute.Conv
-	foreign := slices.Contains(extblas.Libraries(), name)
-	if (foreign || name == "naive") && conv != "auto" && conv != "direct" {
-		return nil, fmt.Errorf("compute.conv: %s needs vector kernels, and compute.kernels is %s; use auto or direct", conv, name)
-	}
-	threads := Threads(c, localRanks)
-	switch {
-	case name == "naive":
-		return naive.New(), nil
-	case foreign:
-		d, err := extblas.New(extblas.Config{
-			Library: name, Path: os.Getenv("GRADFUSION_" + strings.ToUpper(name)), CPU: cpu.Config{Threads: threads, Conv: conv},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("compute.kernels: %w", err)
-		}
-		return d, nil
-	}
-	d, err := cpu.New(cpu.Config{Threads: threads, Kernels: name, Conv: conv})
-	if err == nil {
-		return d, nil
-	}
-	if d, _ = cpu.New(cpu.Config{Kernels: name}); d != nil {
-		_ = d.Close()
-		return nil, fmt.Errorf("compute.conv: %w", err)
-	}
-	return nil, fmt.Errorf("compute.kernels: %w", err)
 }
 
 func localRanks(c collective.Comm) int {
