@@ -140,7 +140,9 @@ func portableTile(t *tile) {
 // twoByFour returns the sums of columns [j, j+4) of two rows.
 func (t *tile) twoByFour(steps []int64, first, second int64, j int) [8]float32 {
 	var c00, c01, c02, c03, c10, c11, c12, c13 float32
-	b := unsafe.Add(t.b, j*4)
+	// An offset and no pointer moves on: after the last line it would point behind
+	// the memory, which the garbage collector does not forgive.
+	at := j * 4
 	for s, step := range steps {
 		count := 1
 		if s < t.blocks {
@@ -150,7 +152,7 @@ func (t *tile) twoByFour(steps []int64, first, second int64, j int) [8]float32 {
 		y := unsafe.Slice((*float32)(unsafe.Add(t.a, second+step)), count)
 		for k, u := range x {
 			v := y[k]
-			w := (*[4]float32)(b)
+			w := (*[4]float32)(unsafe.Add(t.b, at))
 			c00 += float32(u * w[0])
 			c01 += float32(u * w[1])
 			c02 += float32(u * w[2])
@@ -159,7 +161,7 @@ func (t *tile) twoByFour(steps []int64, first, second int64, j int) [8]float32 {
 			c11 += float32(v * w[1])
 			c12 += float32(v * w[2])
 			c13 += float32(v * w[3])
-			b = unsafe.Add(b, tileColumns*4)
+			at += tileColumns * 4
 		}
 	}
 	return [8]float32{c00, c01, c02, c03, c10, c11, c12, c13}

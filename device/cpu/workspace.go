@@ -93,8 +93,13 @@ func newWorkspace(set *kernelSet) *workspace {
 	return &workspace{elements: elementsTask{set: set}}
 }
 
-// address returns where element i of s lies.
+// address returns where element i of s lies. Behind the last element lies
+// nothing that is read, and the garbage collector ends a program that holds a
+// pointer there: the start stands for it.
 func address(s []float32, i int) unsafe.Pointer {
+	if i == len(s) {
+		i = 0
+	}
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(s)), i*4)
 }
 
