@@ -134,6 +134,24 @@ func (f *file) read(n uint64, what string, record int) ([]byte, error) {
 	return out, nil
 }
 
+// whole returns all of a text, if it has no more than most bytes. What a file
+// that is not packed holds too much is seen before any of it is read.
+func (f *file) whole(most int64) ([]byte, error) {
+	tooMuch := fmt.Sprintf("a text of at most %d bytes, which is held in memory", most)
+	if !f.packed && f.stored > most {
+		return nil, f.fail(-1, tooMuch, fmt.Sprintf("%d bytes", f.stored), nil)
+	}
+	text, err := io.ReadAll(io.LimitReader(f.reader, most+1))
+	f.offset = int64(len(text))
+	switch {
+	case err != nil:
+		return nil, f.fail(-1, "text", "damaged data", err)
+	case f.offset > most:
+		return nil, f.fail(-1, tooMuch, "more", nil)
+	}
+	return text, nil
+}
+
 // short makes the error of a read that ended early at f.offset.
 func (f *file) short(start int64, n uint64, what string, record int, err error) error {
 	at := -1

@@ -3,7 +3,6 @@ package data
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 )
@@ -43,6 +42,10 @@ func openText(c Config) (*Source, error) {
 	return readText(c, directory{os.DirFS(folder), folder}, filepath.Base(c.Path))
 }
 
+// mostText bounds the bytes of a text, which is held in memory: a small gzip
+// file may unpack to more than any host has.
+const mostText = 4 << 30
+
 // readText reads a file, packed with gzip or not, and cuts it in two.
 func readText(c Config, d directory, name string) (*Source, error) {
 	f, err := d.open(name)
@@ -50,10 +53,9 @@ func readText(c Config, d directory, name string) (*Source, error) {
 		return nil, err
 	}
 	defer f.close()
-	text, err := io.ReadAll(f.reader)
+	text, err := f.whole(mostText)
 	if err != nil {
-		f.offset = int64(len(text))
-		return nil, f.fail(-1, "text", "damaged data", err)
+		return nil, err
 	}
 	out, err := parseText(c, f.path, text)
 	if err != nil {

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -171,4 +172,27 @@ func TestUnreadableText(t *testing.T) {
 	_, err := readText(textConfig(func(*Config) {}), directory{locked{}, "/home/other"}, "diary.txt")
 	require.EqualError(t, err, "data: open /home/other/diary.txt: permission denied")
 	require.ErrorIs(t, err, fs.ErrPermission)
+}
+
+// TestTextTooLarge: of a packed file only as much is read as may be held.
+func TestTextTooLarge(t *testing.T) {
+	for _, name := range []string{"a.txt", "a.txt.gz"} {
+		for _, n := range []int{1000, 1001, 100_000} {
+			content := bytes.Repeat([]byte("x"), n)
+			if strings.HasSuffix(name, ".gz") {
+				content = pack(content)
+			}
+			f, err := newReader(name, bytes.NewReader(content), int64(len(content)))
+			require.NoError(t, err)
+			text, err := f.whole(1000)
+			if n <= 1000 {
+				require.NoError(t, err)
+				require.Len(t, text, n)
+				continue
+			}
+			require.ErrorContains(t, err, "data: "+name)
+			require.ErrorContains(t, err, "expected a text of at most 1000 bytes")
+			require.LessOrEqual(t, f.offset, int64(1001))
+		}
+	}
 }
