@@ -131,15 +131,21 @@ func (s *session) matches(path string, metadata map[string]string) error {
 			return fmt.Errorf("checkpoint %s is of a run with %s %s, this one has %s: continue with the same setting, or start afresh in another checkpoint.dir", path, i.key, got, i.value)
 		}
 	}
-	if changes := changed(metadata[keySettings], s.settings()); changes != "" {
-		s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s had other settings, so this one continues it differently: %s", path, changes))
+	changes := changed(metadata[keySettings], s.settings())
+	for _, c := range changes {
+		if strings.HasPrefix(c, "model.heads ") { // all other networks have weights of other shapes
+			return fmt.Errorf("checkpoint %s is of another network: %s; continue with the same one, or start afresh in another checkpoint.dir", path, c)
+		}
+	}
+	if len(changes) > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s had other settings, so this one continues it differently: %s", path, strings.Join(changes, ", ")))
 	}
 	return nil
 }
 
 // changed lists settings that are not as they were. What only says how long and
-// how often is no change.
-func changed(then string, now []string) string {
+// how often, or computes the same, is no change.
+func changed(then string, now []string) []string {
 	old := map[string]string{}
 	for line := range strings.Lines(then) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -149,12 +155,12 @@ func changed(then string, now []string) string {
 	for _, line := range now {
 		key, value, _ := strings.Cut(line, ": ")
 		switch was, known := old[key]; {
-		case !known || was == value, key == "train.epochs", key == "train.steps", key == "train.eval_every", key == "observe.trace":
+		case !known || was == value, key == "train.epochs", key == "train.steps", key == "train.eval_every", key == "observe.trace", key == "model.recompute":
 		default:
 			out = append(out, fmt.Sprintf("%s is %s, was %s", key, value, was))
 		}
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 func (r *resumption) copyModel(blocks []nn.Block) error {

@@ -220,3 +220,18 @@ func TestResumeNoticesOtherPixels(t *testing.T) {
 	_, err = trainer.Run(t.Context(), trainer.Job{Config: cfg, Data: images, Resume: true})
 	require.ErrorContains(t, err, "the training set has changed")
 }
+
+// TestResumeNoticesAnotherNetwork: heads do not show in the shapes of weights;
+// what is computed again changes nothing.
+func TestResumeNoticesAnotherNetwork(t *testing.T) {
+	dir := "checkpoint.dir=" + t.TempDir()
+	cfg := written(t, dir, "train.epochs=1")
+	_, err := trainer.Run(t.Context(), trainer.Job{Config: cfg})
+	require.NoError(t, err)
+	_, err = trainer.Run(t.Context(), trainer.Job{Config: written(t, dir, "train.epochs=1", "model.heads=4"), Resume: true})
+	require.ErrorContains(t, err, "is of another network: model.heads is 4, was 2")
+	var warned []string
+	_, err = trainer.Run(t.Context(), trainer.Job{Config: written(t, dir, "train.epochs=1", "model.recompute=blocks"), Resume: true, On: listen(trainer.Warned, &warned)})
+	require.NoError(t, err)
+	require.Empty(t, warned)
+}
