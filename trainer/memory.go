@@ -1,6 +1,8 @@
 package trainer
 
 import (
+	"fmt"
+
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/nn"
 )
@@ -12,7 +14,7 @@ import (
 // samples of the micro-batches that are loaded, and activations, in bytes a
 // sample, 0 before they are known.
 func (s *session) fitsMemory(have, activations float64) error {
-	const gib, float = 1 << 30, 4
+	const float = 4
 	parameters := 0.0 // the product of two widths may be beyond an int
 	for _, p := range nn.Params(s.model.Blocks) {
 		size := 1.0
@@ -29,11 +31,19 @@ func (s *session) fitsMemory(have, activations float64) error {
 	case have == 0 || weights+samples <= have:
 		return nil
 	case weights > samples:
-		return s.cfg.Errorf("model.name", "%s as configured has %.3g parameters; weights and gradients of the ranks on this host take %.0f GiB, and it has %.0f",
-			s.model.Name, parameters, weights/gib, have/gib)
+		return s.cfg.Errorf("model.name", "%s as configured has %.3g parameters; weights and gradients of the ranks on this host take %s, and there are %s",
+			s.model.Name, parameters, inBytes(weights), inBytes(have))
 	}
-	return s.cfg.Errorf("train.micro_batch", "micro-batches of %d samples take at least %.0f GiB for the ranks on this host, and it has %.0f; a smaller train.micro_batch accumulates gradients instead",
-		s.micro, samples/gib, have/gib)
+	return s.cfg.Errorf("train.micro_batch", "micro-batches of %d samples take at least %s for the ranks on this host, and there are %s; a smaller train.micro_batch accumulates gradients instead",
+		s.micro, inBytes(samples), inBytes(have))
+}
+
+// inBytes writes a number of bytes in MiB or, from 10 GiB on, in GiB.
+func inBytes(bytes float64) string {
+	if bytes < 10<<30 {
+		return fmt.Sprintf("%.0f MiB", bytes/(1<<20))
+	}
+	return fmt.Sprintf("%.0f GiB", bytes/(1<<30))
 }
 
 // activations returns how many bytes a forward pass keeps of each sample: what
