@@ -6,6 +6,13 @@ package device
 // comment allows it, and a mismatch panics (a programmer's error, which package
 // nn turns into an error that names the layer).
 //
+// Activations and their gradients (x, y, dx, dy, residual, qkv, logits and so
+// on) and the weights and tables that a kernel reads may each be F16 or BF16,
+// mixed as the caller likes: they are widened when read, computed with in
+// float32, and rounded once where they are stored. Where an output may be an
+// input, their types are equal. Statistics, gradients of parameters, probs,
+// biases and scales are float32. Widened adds this to kernels that lack it.
+//
 // Accumulate in a descriptor means that the result is added to what the output
 // holds; otherwise the output is overwritten and need not be initialised.
 type Kernels interface {
@@ -266,6 +273,20 @@ type UpdateKernels interface {
 	SGD(u Update, w, grad, momentum Buf)
 	// Adam as PyTorch has it, bias-corrected; Decoupled makes it AdamW.
 	Adam(u Update, w, grad, m, v Buf)
+	// RMSProp: g = Scale*grad + WeightDecay*w; square = Beta2*square +
+	// (1-Beta2)*g*g; g /= sqrt(square) + Epsilon; with momentum m = Momentum*m +
+	// g; w -= LR * (g or m). momentum is the zero Buf when Momentum is 0.
+	RMSProp(u Update, w, grad, square, momentum Buf)
+	// AdaGrad: g = Scale*grad + WeightDecay*w; sum += g*g; w -= LR * g /
+	// (sqrt(sum) + Epsilon).
+	AdaGrad(u Update, w, grad, sum Buf)
+	// LAMBMoments advances the moments as Adam does, of g = Scale*grad, and sets
+	// squares[b] (F64), as SumSquares, to the sum over block b of the squares of
+	// d = m/(1-Beta1^Step) / (sqrt(v)/sqrt(1-Beta2^Step) + Epsilon) +
+	// WeightDecay*w.
+	LAMBMoments(u Update, squares, w, grad, m, v Buf)
+	// LAMBStep: w -= LR * d, with the d of LAMBMoments.
+	LAMBStep(u Update, w, m, v Buf)
 	// SumSquares sets out[b] (F64) to the sum of squares of block b of 128
 	// elements (the last may be shorter), each summed in an order that depends
 	// on the block's length only.

@@ -26,6 +26,10 @@ const (
 	opDropout
 	opSGD
 	opAdam
+	opRMSProp
+	opAdaGrad
+	opLAMBMoments
+	opLAMBStep
 	opSumSquares
 	opAllFinite
 	opErrorBackward
@@ -38,6 +42,7 @@ type elementsTask struct {
 	n          int
 	dst        device.Buf
 	a, b, c    device.Buf
+	squares    device.Buf
 	parts      []device.Buf
 	value      float32
 	threshold  uint32
@@ -48,6 +53,7 @@ type elementsTask struct {
 	first      bool
 	sgd        sgdNumbers
 	adam       adamNumbers
+	rms        rmsNumbers
 	infinite   uint32 // set atomically
 }
 
@@ -77,8 +83,10 @@ func (t *elementsTask) do(s *scratch, index int) {
 		t.foldPart(s, lo, hi)
 	case opSGD, opAdam:
 		t.update(lo, hi)
+	case opRMSProp, opAdaGrad, opLAMBMoments, opLAMBStep:
+		t.layerUpdate(lo, hi)
 	case opSumSquares:
-		t.squares(lo, hi)
+		t.sumSquares(lo, hi)
 	default:
 		t.floats(lo, hi)
 	}

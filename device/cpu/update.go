@@ -56,9 +56,9 @@ func (k *kernels) SumSquares(out, x device.Buf) {
 	k.runElements(elementsTask{op: opSumSquares, n: x.Len, dst: out, a: x})
 }
 
-// squares computes the blocks of x[lo:hi]; lo starts a block. A short last
+// sumSquares computes the blocks of x[lo:hi]; lo starts a block. A short last
 // block is filled up with zeros.
-func (t *elementsTask) squares(lo, hi int) {
+func (t *elementsTask) sumSquares(lo, hi int) {
 	out := t.dst.F64()[lo/device.NormBlock:]
 	x := t.a.F32()[lo:hi]
 	whole := len(x) / device.NormBlock

@@ -13,6 +13,9 @@ func updateExperiments() []experiment {
 		all = append(all,
 			experiment{fmt.Sprintf("sgd/%d", n), func(l *lab, k device.Kernels) { sgd(l, k, n) }},
 			experiment{fmt.Sprintf("adam/%d", n), func(l *lab, k device.Kernels) { adam(l, k, n) }},
+			experiment{fmt.Sprintf("rmsprop/%d", n), func(l *lab, k device.Kernels) { rmsProp(l, k, n) }},
+			experiment{fmt.Sprintf("adagrad/%d", n), func(l *lab, k device.Kernels) { adaGrad(l, k, n) }},
+			experiment{fmt.Sprintf("lamb/%d", n), func(l *lab, k device.Kernels) { lamb(l, k, n) }},
 			experiment{fmt.Sprintf("sum of squares/%d", n), func(l *lab, k device.Kernels) {
 				x := l.floats(n)
 				out := l.buffer(device.F64, (n+device.NormBlock-1)/device.NormBlock)
@@ -82,4 +85,47 @@ func allFinite(l *lab, k device.Kernels, n int) {
 		record(3)
 	}
 	l.keep("answers", answers, 0)
+}
+
+func rmsProp(l *lab, k device.Kernels, n int) {
+	for i, u := range []device.Update{
+		{Step: 1, LR: 1e-2, Scale: 1, Beta2: 0.99, Epsilon: 1e-8},
+		{Step: 4, LR: 1e-2, Scale: 0.25, WeightDecay: 0.01, Beta2: 0.9, Epsilon: 1e-6, Momentum: 0.75},
+	} {
+		w, grad, square := l.floats(n), l.floats(n), l.positive(n)
+		var momentum device.Buf
+		if u.Momentum != 0 {
+			momentum = l.floats(n)
+		}
+		k.RMSProp(u, w, grad, square, momentum)
+		l.keep(fmt.Sprintf("weights %d", i), w, 0)
+		l.keep(fmt.Sprintf("square %d", i), square, 0)
+		if u.Momentum != 0 {
+			l.keep(fmt.Sprintf("momentum %d", i), momentum, 0)
+		}
+	}
+}
+
+func adaGrad(l *lab, k device.Kernels, n int) {
+	w, grad, sum := l.floats(n), l.floats(n), l.positive(n)
+	k.AdaGrad(device.Update{Step: 3, LR: 0.1, Scale: 0.5, WeightDecay: 0.01, Epsilon: 1e-10}, w, grad, sum)
+	l.keep("weights", w, 0)
+	l.keep("sum", sum, 0)
+}
+
+func lamb(l *lab, k device.Kernels, n int) {
+	for i, u := range []device.Update{
+		{Step: 1, LR: 1e-2, Scale: 1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-6},
+		{Step: 9, LR: 1e-2, Scale: 0.5, WeightDecay: 0.01, Beta1: 0.8, Beta2: 0.95, Epsilon: 1e-6},
+	} {
+		w, grad, m, v := l.floats(n), l.floats(n), l.floats(n), l.positive(n)
+		squares := l.buffer(device.F64, (n+device.NormBlock-1)/device.NormBlock)
+		k.LAMBMoments(u, squares, w, grad, m, v)
+		k.LAMBStep(u, w, m, v)
+		l.keep(fmt.Sprintf("weights %d", i), w, 0)
+		l.keep(fmt.Sprintf("m %d", i), m, 0)
+		l.keep(fmt.Sprintf("v %d", i), v, 0)
+		// 128 squares added in float64, in another order.
+		l.keep(fmt.Sprintf("squares %d", i), squares, 1e-15)
+	}
 }
