@@ -13,7 +13,6 @@ import (
 
 	"github.com/gradfusion/gradfusion/bench"
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/configs"
 	"github.com/gradfusion/gradfusion/launch"
 	"github.com/gradfusion/gradfusion/trainer"
@@ -78,6 +77,9 @@ func (b *benchmark) interruptible(run func(context.Context) error) error {
 }
 
 func (b *benchmark) launch(world int) error {
+	if _, err := rankTable(b.config, world); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("the program cannot find itself to start workers: %w", err)
@@ -95,6 +97,9 @@ func (b *benchmark) launch(world int) error {
 // join runs one rank of a job that somebody has started.
 func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 	if err := separate(b.config, place); err != nil {
+		return err
+	}
+	if _, err := rankTable(b.config, place.Size); err != nil {
 		return err
 	}
 	leaveWithParent(place)
@@ -117,7 +122,10 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 
 // here runs all ranks in this process.
 func (b *benchmark) here(ctx context.Context, world int) error {
-	transports := inproc.New(world)
+	transports, err := worldHere(b.config, world)
+	if err != nil {
+		return err
+	}
 	errs := make([]error, world)
 	group, ctx := errgroup.WithContext(ctx)
 	for rank, transport := range transports {

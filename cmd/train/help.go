@@ -15,10 +15,12 @@ func (c *command) help(args []string) error {
 	case "", "run":
 	case "bench":
 		text = benchHelp
+	case "diag":
+		text = diagHelp
 	case "config":
 		text = configHelp()
 	default:
-		return usage("there is no help on %q; there is \"train help\", \"train help bench\" and \"train help config\"", page)
+		return usage("there is no help on %q; there is \"train help\", \"train help bench\", \"train help diag\" and \"train help config\"", page)
 	}
 	_, err := io.WriteString(c.stdout, text)
 	return err
@@ -41,6 +43,7 @@ const helpText = `GradFusion trains neural networks on many ranks.
     train -config FILE [-nproc N] [-set key=value]... [-summary FILE] [-resume]
     train bench [-op allreduce] [-nproc N]...    the speed of collectives
     train bench -scaling 1,2,4 -config FILE      how a training scales
+    train diag -rank-table FILE [-fix OUT]       check and repair a rank table
     train data list        the data sets
     train help bench       what train bench can measure
     train help config      every key of a configuration, its default and meaning

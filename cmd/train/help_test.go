@@ -13,7 +13,7 @@ import (
 
 // Whoever reads help has 80 columns.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	for _, args := range []string{"help", "help bench", "help config", "data list"} {
+	for _, args := range []string{"help", "help bench", "help diag", "help config", "data list"} {
 		var stdout, stderr bytes.Buffer
 		c := &command{stdout: &stdout, stderr: &stderr}
 		require.Equal(t, exitDone, c.run(strings.Fields(args)), "%s", &stderr)

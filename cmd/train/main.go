@@ -84,6 +84,8 @@ func (c *command) dispatch(args []string) error {
 		return c.runTraining(rest)
 	case name == "bench":
 		return c.runBench(rest)
+	case name == "diag":
+		return c.runDiag(rest)
 	case name == "version" || name == "data":
 		return c.tell(name, rest)
 	}
@@ -95,7 +97,7 @@ func (c *command) dispatch(args []string) error {
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 		return usage("unknown command %q; to train as this file says, write \"train -config %s\"", name, name)
 	}
-	return usage("unknown command %q%s", name, suggestion(name, []string{"run", "bench", "data", "help", "version"}))
+	return usage("unknown command %q%s", name, suggestion(name, []string{"run", "bench", "diag", "data", "help", "version"}))
 }
 
 // tell prints what needs no configuration.
@@ -139,7 +141,6 @@ type laterCommand struct{ name, about string }
 // laterCommands are part of the command line's contract but not built yet.
 func laterCommands() []laterCommand {
 	return []laterCommand{
-		{"diag", "checks of hosts, links and devices"},
 		{"tune", "choice of communication settings by measurement"},
 		{"report", "a report on a run"},
 		{"plan", "a plan for a topology"},

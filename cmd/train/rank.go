@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/observe/metrics"
@@ -27,7 +26,10 @@ func (j *job) here(ctx context.Context, world int) error {
 		return err
 	}
 	j.makeRoom(world, world)
-	transports := inproc.New(world)
+	transports, err := worldHere(j.config, world)
+	if err != nil {
+		return err
+	}
 	j.table = store.NewLocal()
 	errs := make([]error, world)
 	var summary *metrics.Summary
@@ -47,7 +49,7 @@ func (j *job) here(ctx context.Context, world int) error {
 		})
 	}
 	first := group.Wait()
-	err := gravest(append([]error{first}, errs...))
+	err = gravest(append([]error{first}, errs...))
 	j.tidy(err)
 	return j.result(summary, err)
 }

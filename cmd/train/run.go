@@ -73,6 +73,9 @@ func (j *job) fits(world int) error {
 	if err == nil {
 		_, err = config.Batches(j.config, columns)
 	}
+	if err == nil {
+		_, err = rankTable(j.config, world)
+	}
 	return err
 }
 

@@ -17,17 +17,21 @@ import (
 
 // joinTransport connects a rank to the others as collective.transport says. auto
 // finds out which ranks are on one host and takes shared memory inside hosts, TCP
-// across, and both where there is both. Ranks of one host that cannot share
+// across, and both where there is both; a rank table keeps its servers apart. Ranks of one host that cannot share
 // memory, which they find out together, are connected over TCP as well.
 func joinTransport(ctx context.Context, place launch.Place, meeting *launch.Rendezvous, c *config.Config) (*link, error) {
 	l := &link{meeting: meeting}
+	hosts, machine, err := tabled(c, place)
+	if err != nil {
+		return nil, err
+	}
 	switch c.Collective.Transport {
 	case "tcp":
-		return l, l.joinTCP(ctx, place, c, nil)
+		return l, l.joinTCP(ctx, place, c, hosts)
 	case "shm":
 		return l, l.joinMemory(ctx, place, c)
 	}
-	hosts, err := mixed.Hosts(ctx, mixed.Config{TCP: tcpConfig(place, meeting, &c.Collective)})
+	hosts, err = mixed.Hosts(ctx, mixed.Config{TCP: tcpConfig(place, meeting, &c.Collective), Machine: machine})
 	switch {
 	case err != nil:
 		return nil, err

@@ -27,18 +27,32 @@ var _ collective.Transport = (*Transport)(nil)
 type world struct {
 	ranks    []*Transport
 	hosts    [][]int
+	process  [][]int // one with all ranks
 	messages sync.Pool
 	receives sync.Pool
 }
 
-// New returns the n transports of a world.
+// New returns the n transports of a world on one host.
 func New(n int) []*Transport {
-	w := &world{ranks: make([]*Transport, n), hosts: [][]int{make([]int, n)}}
+	ranks := make([]int, n)
+	for r := range ranks {
+		ranks[r] = r
+	}
+	return NewOn([][]int{ranks})
+}
+
+// NewOn returns the transports of a world whose ranks count as those of several
+// hosts: each rank is in one of the lists, which it keeps.
+func NewOn(hosts [][]int) []*Transport {
+	w := &world{hosts: hosts, process: [][]int{nil}}
 	w.messages.New = func() any { return &message{taken: make(chan struct{}, 1)} }
 	w.receives.New = func() any { return &receive{ready: make(chan struct{}, 1)} }
-	for r := range w.ranks {
-		w.hosts[0][r] = r
-		w.ranks[r] = &Transport{rank: r, world: w, closed: make(chan struct{}), boxes: map[key]*box{}}
+	for _, host := range hosts {
+		for range host {
+			r := len(w.ranks)
+			w.process[0] = append(w.process[0], r)
+			w.ranks = append(w.ranks, &Transport{rank: r, world: w, closed: make(chan struct{}), boxes: map[key]*box{}})
+		}
 	}
 	return w.ranks
 }
@@ -49,11 +63,11 @@ func (t *Transport) Rank() int { return t.rank }
 // Size returns the number of ranks.
 func (t *Transport) Size() int { return len(t.world.ranks) }
 
-// Hosts returns one host with all ranks. The caller must not change it.
+// Hosts returns one host with all ranks, or those of NewOn. The caller must not change it.
 func (t *Transport) Hosts() [][]int { return t.world.hosts }
 
 // Processes returns one process with all ranks. The caller must not change it.
-func (t *Transport) Processes() [][]int { return t.world.hosts }
+func (t *Transport) Processes() [][]int { return t.world.process }
 
 // Segment lets what arrives be reduced and passed on while it is in the cache.
 func (t *Transport) Segment(int) int { return collective.SegmentSize }
