@@ -10,7 +10,8 @@ import "fmt"
 // before it, and ends with Wait; ranks that share stages arm those in the same
 // order. A fault is an *Error that shows where.
 //
-// Sends and receives follow from the computations and are no part of s.
+// Sends and receives follow from the computations and are no part of s; what
+// Lower adds passes CheckLowered.
 func (s Schedule) Check(stages, micros int) error {
 	if stages < 1 || micros < 0 {
 		return fmt.Errorf("schedule: %d stages and %d micro-batches, want at least 1 and 0", stages, micros)
@@ -29,8 +30,11 @@ func (s Schedule) Check(stages, micros int) error {
 	if err := c.arms(); err != nil {
 		return err
 	}
-	_, err := s.Simulate(Costs{})
-	return err
+	lowered, err := Lower(s)
+	if err != nil {
+		return err
+	}
+	return lowered.CheckLowered()
 }
 
 // SameArms proves that the columns of a data-parallel job, each with the

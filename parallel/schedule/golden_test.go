@@ -26,20 +26,11 @@ func golden(t *testing.T, name, text string) {
 	require.Equal(t, string(want), text)
 }
 
-// generators are the pipelines of one stage a rank.
-var generators = []struct {
-	name string
-	make func(ranks, micros int) Schedule
-}{
-	{"gpipe", GPipe},
-	{"1f1b", OneForwardOneBackward},
-}
-
 func TestGridsAreGolden(t *testing.T) {
-	for _, g := range generators {
+	for _, g := range generators() {
 		var text strings.Builder
 		for _, size := range [][2]int{{4, 6}, {4, 2}, {3, 1}, {1, 3}, {2, 0}} {
-			s := g.make(size[0], size[1])
+			s := g.make(size[0], g.stages(2), size[1])
 			timing, err := s.Simulate(Costs{})
 			require.NoError(t, err)
 			fmt.Fprintf(&text, "%d ranks, %d micro-batches: span %g, idle %.1f %%\n%s\n%s\n", size[0], size[1],

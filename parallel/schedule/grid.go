@@ -21,7 +21,7 @@ func (e *Error) Error() string {
 }
 
 func (s Schedule) fault(at Position, format string, args ...any) error {
-	return &Error{At: at, Text: fmt.Sprintf(format, args...), Grid: s.gridAround(at)}
+	return &Error{At: at, Text: fmt.Sprintf(format, args...), Grid: s.Picture(at)}
 }
 
 // Grid draws the lists: a line per rank, a column per index.
@@ -39,7 +39,8 @@ const (
 	actionsAround = 8
 )
 
-func (s Schedule) gridAround(at Position) string {
+// Picture draws the grid around a position, with an arrow that points at it.
+func (s Schedule) Picture(at Position) string {
 	longest := 0
 	for _, list := range s {
 		longest = max(longest, len(list))
