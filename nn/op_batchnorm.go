@@ -14,6 +14,9 @@ type batchNormOp struct {
 	d                           device.BatchNorm
 	constant                    bool // mean and invstd do not depend on x
 	computed, hasParamGradients bool
+	across                      Across
+	layer                       string
+	total                       int // values of a channel that share the statistics
 }
 
 // Norm is what BatchNorm needs besides its input. Scale, Shift and Running have
@@ -32,7 +35,8 @@ type Norm struct {
 // biased variance, and emits them to n.Running, which it leaves as it is. An
 // evaluation pass uses the running statistics. So does a training pass that has
 // one value per channel; it emits nothing and is counted in Running.Singles. Of
-// a layer that one pass uses several times the last use counts.
+// a layer that one pass uses several times the last use counts. With
+// Running.Across the moments are those of all micro-batches that share them.
 // Ioffe and Szegedy 2015.
 func (t *Tape) BatchNorm(x *Var, n Norm, residual *Var, act device.Activation) *Var {
 	d := n.describe(x, residual, act)
@@ -77,31 +81,48 @@ func (n Norm) describe(x, residual *Var, act device.Activation) device.BatchNorm
 
 // statistics fills mean and invstd and reports whether they are constants.
 func (op *batchNormOp) statistics(t *Tape, n Norm) (constant bool) {
-	mean, invstd := op.mean.F32(), op.invstd.F32()
-	count := op.d.N * op.d.H * op.d.W
-	if t.Pass.Training && count != 1 {
-		m64, s64 := t.arena.Get(device.F64, op.d.C), t.arena.Get(device.F64, op.d.C)
-		t.kernels.Moments(op.d, m64, s64, op.x.Value)
-		if !t.repeats() {
-			n.Running.emit(t.Pass.Micro, count, m64.F64(), s64.F64())
-		}
-		for c, m := range m64.F64() {
-			mean[c] = float32(m)
-			invstd[c] = float32(1 / math.Sqrt(s64.F64()[c]/float64(count)+float64(n.Epsilon)))
-		}
-		t.arena.Put(s64)
-		t.arena.Put(m64)
+	if t.Pass.Training && op.moments(t, n) {
 		return false
 	}
 	if t.Pass.Training && !t.repeats() {
 		n.Running.Singles++
 	}
-	variance := n.Running.Var.F32()
+	mean, invstd, variance := op.mean.F32(), op.invstd.F32(), n.Running.Var.F32()
 	copy(mean, n.Running.Mean.F32())
 	for c := range invstd {
 		invstd[c] = float32(1 / math.Sqrt(float64(variance[c])+float64(n.Epsilon)))
 	}
 	return true
+}
+
+// moments fills mean and invstd from the micro-batch, and from those that share
+// its statistics, unless there is no more than one value per channel. It emits
+// the micro-batch's own part.
+func (op *batchNormOp) moments(t *Tape, n Norm) bool {
+	count := op.d.N * op.d.H * op.d.W
+	op.across, op.layer, op.total = n.Running.Across, n.Running.Name, count
+	if count == 1 && op.across == nil {
+		return false
+	}
+	m64, s64 := t.arena.Get(device.F64, op.d.C), t.arena.Get(device.F64, op.d.C)
+	t.kernels.Moments(op.d, m64, s64, op.x.Value)
+	if !t.repeats() {
+		n.Running.emit(t.Pass.Micro, count, m64.F64(), s64.F64())
+	}
+	if op.across != nil {
+		total, err := op.across.Moments(op.layer, count, m64.F64(), s64.F64())
+		if err != nil {
+			panic(&UseError{Param: op.layer, Err: err})
+		}
+		op.total = total
+	}
+	for c, m := range m64.F64() {
+		op.mean.F32()[c] = float32(m)
+		op.invstd.F32()[c] = float32(1 / math.Sqrt(s64.F64()[c]/float64(op.total)+float64(n.Epsilon)))
+	}
+	t.arena.Put(s64)
+	t.arena.Put(m64)
+	return op.total > 1
 }
 
 // compute runs the one kernel that gives all gradients, in whichever half of
@@ -132,7 +153,10 @@ func (op *batchNormOp) compute(t *Tape) {
 		dresidual = t.arena.Get(device.F32, op.residual.Shape.Len())
 	}
 	t.kernels.BatchNormBackward(d, dx, dresidual, op.dscale, op.dshift, dy,
-		op.x.Value, op.y.Value, op.mean, op.invstd, op.scale.Value, op.constant)
+		op.x.Value, op.y.Value, op.mean, op.invstd, op.scale.Value, op.constant || op.across != nil)
+	if op.across != nil && !op.constant {
+		op.centre(t, dx, op.scale.Value)
+	}
 	if addResidual {
 		t.kernels.Add(sum, sum, dresidual)
 		t.arena.Put(dresidual)

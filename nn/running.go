@@ -13,6 +13,7 @@ type Running struct {
 	Momentum float32    // weight of the new value; PyTorch's meaning
 	Mean     device.Buf // F32, Channels elements
 	Var      device.Buf // F32, unbiased variance
+	Across   Across     // whose micro-batches share their statistics; nil: each has its own
 
 	// Singles counts the training passes that met one value per channel and so
 	// used the running statistics; whoever trains may warn, and reset it.
