@@ -15,7 +15,9 @@ type entry struct {
 	bucket  *bucket
 	offset  int          // in the bucket, in elements
 	uses    int          // in one forward pass
-	extras  []device.Buf // slots of the uses after the first
+	more    int          // deterministic: where in bucket.grad the later uses' gradients are
+	extras  []device.Buf // otherwise: slots of the uses after the first
+	tied    bool         // other stages hold the parameter too
 	pending int          // uses that the present leaf has not delivered
 }
 
@@ -23,10 +25,14 @@ type entry struct {
 type bucket struct {
 	index   int
 	entries []*entry
-	size    int        // in elements, padding included
-	grad    device.Buf // the sum over leaves and ranks; registered memory
-	values  device.Buf // the parameters' masters, in the same places
-	label   string     // for reports
+	size    int // in elements, padding included
+	// grad is the sum over leaves and ranks, in registered memory. In
+	// deterministic mode the later uses of parameters follow after size: each
+	// use is summed for itself, because the stages of a pipeline may have them
+	// on different ranks.
+	grad   device.Buf
+	values device.Buf // the parameters' masters, in the same places
+	label  string     // for reports
 
 	pending int // entries that the present leaf has not completed
 	ready   bool
@@ -67,6 +73,17 @@ func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
 	return out
 }
 
+// placeUses gives each later use of a parameter a place behind the first ones
+// and returns the length of grad.
+func (b *bucket) placeUses() int {
+	n := b.size
+	for _, e := range b.entries {
+		e.more = n
+		n += (e.uses - 1) * roundUp(e.param.Len(), device.NormBlock)
+	}
+	return n
+}
+
 func (b *bucket) describe() string {
 	names := make([]string, 0, 3)
 	for _, e := range b.entries[:min(len(b.entries), 3)] {
@@ -100,9 +117,38 @@ func (b *bucket) begin() {
 // bind points the parameters' gradient slots at grad, as absent.
 func (b *bucket) bind(grad device.Buf) {
 	for _, e := range b.entries {
-		e.param.Bind(0, grad.Slice(e.offset, e.offset+e.param.Len()))
-		for i, x := range e.extras {
-			e.param.Bind(i+1, x)
+		for use := range e.uses {
+			e.param.Bind(use, e.slot(grad, use))
+		}
+	}
+}
+
+// slot is the gradient of a use in grad, which is laid out as the bucket's.
+func (e *entry) slot(grad device.Buf, use int) device.Buf {
+	at := e.offset
+	switch {
+	case use > 0 && len(e.extras) > 0:
+		return e.extras[use-1]
+	case use > 0:
+		at = e.more + (use-1)*roundUp(e.param.Len(), device.NormBlock)
+	}
+	return grad.Slice(at, at+e.param.Len())
+}
+
+// apart returns how many uses have a sum of their own in grad.
+func (e *entry) apart() int {
+	if len(e.extras) > 0 {
+		return 1
+	}
+	return e.uses
+}
+
+// foldUses adds the later uses' sums to the first's, in the order of use; those
+// of a tied parameter are left to its tie.
+func (b *bucket) foldUses() {
+	for _, e := range b.entries {
+		for use := 1; use < e.apart() && !e.tied; use++ {
+			addInto(e.slot(b.grad, 0), e.slot(b.grad, use))
 		}
 	}
 }

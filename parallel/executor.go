@@ -145,7 +145,11 @@ func (e *Executor) forward(ctx context.Context, micro int) (err error) {
 
 func (e *Executor) backward(micro int) error {
 	f := e.flights[micro]
-	if err := e.cfg.Fusion.backward(f.tape, f.loss, e.micros[micro], e.armed); err != nil {
+	g, m := e.cfg.Fusion, e.micros[micro]
+	if err := g.seedLoss(f.tape, f.loss, m); err != nil {
+		return err
+	}
+	if err := g.backward(g.stages[0], f.tape, m, e.armed, (*nn.Tape).Backward); err != nil {
 		return err
 	}
 	if f.batch.Done != nil {

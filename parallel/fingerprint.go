@@ -68,50 +68,59 @@ func States(states []nn.State) []Named {
 // ErrDiffer is wrapped by the error that names what differs between ranks.
 var ErrDiffer = errors.New("the ranks differ")
 
-// synchronise makes all ranks hold rank 0's parameters and buffers.
-func (g *GradFusion) synchronise(ctx context.Context, params []*nn.Param) error {
-	if g.comm.Size() == 1 {
+// synchronise makes all ranks of a stage hold its rank 0's parameters and buffers.
+func (g *GradFusion) synchronise(ctx context.Context, s *stage) error {
+	if s.Comm.Size() == 1 {
 		return nil
 	}
-	tensors := append(Params(params), States(g.states)...)
+	tensors := append(Params(s.params), States(s.states)...)
 	structure := sha256.New()
 	for _, t := range tensors {
 		writeHeader(structure, t)
 	}
 	structure.Write([]byte(g.cfg.Device.Name()))
 	fmt.Fprint(structure, g.cfg.Deterministic, g.cfg.thresholdBytes(), g.cfg.firstBytes())
-	if r, err := g.firstDifference(ctx, structure.Sum(nil)); err != nil {
+	if r, err := firstDifference(ctx, s.Comm, structure.Sum(nil)); err != nil {
 		return err
 	} else if r >= 0 {
 		return fmt.Errorf("%w: rank %d has other parameters, fusion settings or kernels (%s here) than rank 0: start all ranks with one configuration on like machines",
 			ErrDiffer, r, g.cfg.Device.Name())
 	}
 	// Weights that come from one seed are equal already, and need not travel.
-	if r, err := g.firstDifference(ctx, fingerprint(tensors)); err != nil || r < 0 {
+	if r, err := firstDifference(ctx, s.Comm, fingerprint(tensors)); err != nil || r < 0 {
 		return err
 	}
 	var works []*collective.Work
 	for _, t := range tensors {
-		works = append(works, g.comm.Start(ctx, collective.Call{Kind: plan.Broadcast, In: t.Buf, Label: t.Name}))
+		works = append(works, s.Comm.Start(ctx, collective.Call{Kind: plan.Broadcast, In: t.Buf, Label: t.Name}))
 	}
 	for _, w := range works {
 		if err := w.Wait(ctx); err != nil {
 			return fmt.Errorf("taking rank 0's parameters: %w", err)
 		}
 	}
-	return g.verify(ctx)
+	return g.verifyStage(ctx, s)
 }
 
 // verify compares parameters and buffers over the ranks and names the first
 // that differs.
 func (g *GradFusion) verify(ctx context.Context) error {
-	tensors := append(Params(g.reducer.params), States(g.states)...)
-	r, err := g.firstDifference(ctx, fingerprint(tensors))
+	for _, s := range g.stages {
+		if err := g.verifyStage(ctx, s); err != nil {
+			return g.stageNamed(s, err)
+		}
+	}
+	return nil
+}
+
+func (g *GradFusion) verifyStage(ctx context.Context, s *stage) error {
+	tensors := append(Params(s.reducer.params), States(s.states)...)
+	r, err := firstDifference(ctx, s.Comm, fingerprint(tensors))
 	if err != nil || r < 0 {
 		return err
 	}
 	for _, t := range tensors {
-		r, err := g.firstDifference(ctx, fingerprint([]Named{t}))
+		r, err := firstDifference(ctx, s.Comm, fingerprint([]Named{t}))
 		if err != nil {
 			return err
 		}
@@ -139,11 +148,11 @@ func fingerprint(tensors []Named) []byte {
 
 // firstDifference compares a digest over the ranks: the lowest rank whose digest
 // is not rank 0's, or -1.
-func (g *GradFusion) firstDifference(ctx context.Context, digest []byte) (int, error) {
-	n := g.comm.Size()
+func firstDifference(ctx context.Context, comm collective.Comm, digest []byte) (int, error) {
+	n := comm.Size()
 	all := make([]byte, n*len(digest))
 	call := collective.Call{Kind: plan.AllGather, In: device.FromU8(digest), Out: device.FromU8(all), Label: "fingerprint"}
-	if err := g.comm.Start(ctx, call).Wait(ctx); err != nil {
+	if err := comm.Start(ctx, call).Wait(ctx); err != nil {
 		return -1, fmt.Errorf("comparing the ranks: %w", err)
 	}
 	for r := 1; r < n; r++ {

@@ -21,92 +21,121 @@ type Outcome struct {
 }
 
 // leaves collects what each micro-batch of this rank's run tells besides its
-// gradient, and afterwards that of all ranks: the rank's votes, then a row of
-// numbers per micro-batch.
+// gradient, and afterwards that of all ranks of the world: per rank its verdict,
+// then a row of numbers per micro-batch of its run.
 //
-//	loss sum, correct, counted, then per BatchNorm: count, means, sums of squares
+//	loss sum, correct, counted, then per BatchNorm of its stages: count, means, sums of squares
+//
+// The row of a rank that does not compute the loss starts with zeros.
 type leaves struct {
 	lo, hi, count int
+	width         int // of this rank's rows
 	own, all      []float64
-	rows          [][]float64 // of all micro-batches, in order, in all
-	width         int
+	bounds        []int       // of the ranks in all
+	rows          [][]float64 // of all micro-batches in order, see gathered
 	moments       []nn.Moments
-	bounds        []int
 }
 
 const leafHead = 3
 
 func (l *leaves) begin(lo, hi, count int) {
 	l.lo, l.hi, l.count = lo, hi, count
-	l.own = append(l.own[:0], 0)
+	n := 1 + (hi-lo)*l.width
+	if cap(l.own) < n {
+		l.own = make([]float64, n)
+	}
+	l.own = l.own[:n]
+	clear(l.own)
 }
 
-func rowWidth(running []*nn.Running) int {
-	w := leafHead
+// row is where this rank writes what a micro-batch of its run tells.
+func (l *leaves) row(micro int) []float64 {
+	at := 1 + (micro-l.lo)*l.width
+	return l.own[at : at+l.width]
+}
+
+func runningWidth(running []*nn.Running) (w int) {
 	for _, r := range running {
 		w += 1 + 2*r.Channels
 	}
 	return w
 }
 
-// add appends the row of a micro-batch whose forward pass has emitted moments.
-func (l *leaves) add(m Micro, score nn.Score, running []*nn.Running) {
-	l.own = append(l.own, score.Sum(), float64(score.Correct()), float64(score.Count))
+// scored notes the score of a micro-batch.
+func (l *leaves) scored(m Micro, s nn.Score) {
+	row := l.row(m.Index)
+	row[0], row[1], row[2] = s.Sum(), float64(s.Correct()), float64(s.Count)
+}
+
+// emitted notes what forward passes have emitted since the last step, in rows
+// at offset.
+func (l *leaves) emitted(running []*nn.Running, offset int) {
 	for _, r := range running {
-		e := r.Emitted()
-		if n := len(e); n > 0 && e[n-1].Leaf == m.Index {
-			l.own = append(l.own, float64(e[n-1].Count))
-			l.own = append(l.own, e[n-1].Mean...)
-			l.own = append(l.own, e[n-1].M2...)
-			continue
+		for _, e := range r.Emitted() {
+			if e.Leaf < l.lo || e.Leaf >= l.hi {
+				continue
+			}
+			row := l.row(e.Leaf)[offset:]
+			row[0] = float64(e.Count)
+			copy(row[1:], e.Mean)
+			copy(row[1+r.Channels:], e.M2)
 		}
-		for range 1 + 2*r.Channels {
-			l.own = append(l.own, 0)
-		}
+		offset += 1 + 2*r.Channels
 	}
 }
 
-// Vote sets bits that every rank learns of in the Outcome of the present step's
-// Wait: how ranks agree to stop, or that something is due.
-func (g *GradFusion) Vote(bits uint32) { g.votes |= bits }
-
 // mergeLeaves gathers the rows of all ranks and folds them in the order of the
 // micro-batches: the outcome, and the running statistics.
-func (g *GradFusion) mergeLeaves(ctx context.Context) error {
+func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed uint64, err error) {
 	l := &g.leaves
-	l.width = rowWidth(g.running)
-	l.own[0], g.votes = float64(g.votes), 0
-	ranks := g.comm.Size()
-	l.bounds = append(l.bounds[:0], 0)
-	for p := range ranks {
-		lo, hi := data.Run(l.count, ranks, p)
-		l.bounds = append(l.bounds, l.bounds[p]+1+(hi-lo)*l.width)
+	l.own[0] = float64(verdict)
+	for _, s := range g.stages {
+		l.emitted(s.running, s.offset)
 	}
-	if n := l.bounds[ranks]; cap(l.all) < n {
+	if err := l.gather(ctx, g.layout); err != nil {
+		return 0, err
+	}
+	for p := range g.layout.places {
+		agreed |= uint64(l.all[l.bounds[p]])
+	}
+	l.gathered(g.layout, g.layout.losses)
+	g.outcome = l.outcome()
+	l.gathered(g.layout, g.layout.twins)
+	for _, s := range g.stages {
+		l.update(s.running, s.offset)
+	}
+	return agreed, nil
+}
+
+func (l *leaves) gather(ctx context.Context, w layout) error {
+	l.bounds = append(l.bounds[:0], 0)
+	for p, place := range w.places {
+		lo, hi := data.Run(l.count, place.columns, place.column)
+		l.bounds = append(l.bounds, l.bounds[p]+1+(hi-lo)*place.width)
+	}
+	if n := l.bounds[len(w.places)]; cap(l.all) < n {
 		l.all = make([]float64, n)
 	} else {
 		l.all = l.all[:n]
 	}
-	if ranks == 1 {
+	if len(w.places) == 1 {
 		copy(l.all, l.own)
-	} else {
-		call := collective.Call{Kind: plan.AllGather, In: device.FromF64(l.own), Out: device.FromF64(l.all), InBounds: l.bounds, Label: "losses and running statistics"}
-		if err := g.comm.Start(ctx, call).Wait(ctx); err != nil {
-			return fmt.Errorf("merging running statistics: %w", err)
-		}
+		return nil
 	}
-	l.index()
-	g.outcome = l.outcome()
-	l.update(g.running)
+	call := collective.Call{Kind: plan.AllGather, In: device.FromF64(l.own), Out: device.FromF64(l.all), InBounds: l.bounds, Label: "losses and running statistics"}
+	if err := w.world.Start(ctx, call).Wait(ctx); err != nil {
+		return fmt.Errorf("merging losses and running statistics: %w", err)
+	}
 	return nil
 }
 
-// index finds the row of each micro-batch in what was gathered.
-func (l *leaves) index() {
+// gathered lists the rows of all micro-batches, from one rank of each column.
+func (l *leaves) gathered(w layout, ranks []int) {
 	l.rows = l.rows[:0]
-	for p := range len(l.bounds) - 1 {
-		for at := l.bounds[p] + 1; at < l.bounds[p+1]; at += l.width {
-			l.rows = append(l.rows, l.all[at:at+l.width])
+	for _, r := range ranks {
+		width := w.places[r].width
+		for at := l.bounds[r] + 1; at < l.bounds[r+1]; at += width {
+			l.rows = append(l.rows, l.all[at:at+width])
 		}
 	}
 }
@@ -118,9 +147,6 @@ func (l *leaves) outcome() (o Outcome) {
 		o.Correct += int(row[1])
 		counted += row[2]
 	}
-	for p := range len(l.bounds) - 1 {
-		o.Votes |= uint32(l.all[l.bounds[p]])
-	}
 	o.Counted = int(counted)
 	if counted > 0 {
 		o.Loss = sum / counted
@@ -128,16 +154,15 @@ func (l *leaves) outcome() (o Outcome) {
 	return o
 }
 
-func (l *leaves) update(running []*nn.Running) {
-	at := leafHead
+func (l *leaves) update(running []*nn.Running, offset int) {
 	for _, r := range running {
 		l.moments = l.moments[:0]
 		for i := range l.rows {
-			row := l.rows[i][at:]
+			row := l.rows[i][offset:]
 			c := r.Channels
 			l.moments = append(l.moments, nn.Moments{Leaf: i, Count: int(row[0]), Mean: row[1 : 1+c], M2: row[1+c : 1+2*c]})
 		}
 		r.Update(l.moments)
-		at += 1 + 2*r.Channels
+		offset += 1 + 2*r.Channels
 	}
 }

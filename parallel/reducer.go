@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 )
@@ -19,6 +17,7 @@ type reducer struct {
 	cfg    FusionConfig
 	comm   collective.Comm
 	params []*nn.Param // trainable, in the model's order
+	tied   map[*nn.Param]bool
 
 	buckets []*bucket // nil until cut
 	entries map[*nn.Param]*entry
@@ -30,7 +29,13 @@ type reducer struct {
 	hi    int
 	count int // leaves of the step, over all ranks
 
-	canonical *canonicalReducer // deterministic
+	reduction reduction
+}
+
+func newReducer(ctx context.Context, cfg FusionConfig, comm collective.Comm, params []*nn.Param) *reducer {
+	r := &reducer{ctx: ctx, cfg: cfg, comm: comm, params: params, tied: map[*nn.Param]bool{}}
+	r.reduction = newReduction(r)
+	return r
 }
 
 // errUnused explains a bucket that never became full.
@@ -38,101 +43,6 @@ var errUnused = errors.New("no gradient arrived")
 
 // errMoreUses explains a delivery that nobody waits for.
 var errMoreUses = errors.New("a forward pass used it more often than the first one of rank 0 did, which says how often it is used at most")
-
-// cut asks rank 0 for the order in which gradients become complete, places the
-// parameters in buckets and moves their masters into flat memory. uses is what
-// this rank's first forward pass used; nil on a rank that ran none.
-func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
-	order := make([]int32, 2*len(r.params))
-	if r.comm.Rank() == 0 {
-		r.order(order, uses)
-	}
-	call := collective.Call{Kind: plan.Broadcast, In: device.FromI32(order), Label: "order of gradients"}
-	if err := r.comm.Start(ctx, call).Wait(ctx); err != nil {
-		return fmt.Errorf("agreeing on the order of gradients: %w", err)
-	}
-	n := len(r.params)
-	params := make([]*nn.Param, n)
-	for i, k := range order[:n] {
-		params[i] = r.params[k]
-	}
-	r.buckets = cutBuckets(params, r.cfg.firstBytes(), r.cfg.thresholdBytes())
-	r.entries = make(map[*nn.Param]*entry, n)
-	for _, b := range r.buckets {
-		for _, e := range b.entries {
-			r.entries[e.param] = e
-			e.uses = int(order[n+slices.Index(r.params, e.param)])
-		}
-		if err := r.place(ctx, b); err != nil {
-			return err
-		}
-	}
-	r.free = make([][]device.Buf, len(r.buckets))
-	r.begin()
-	return nil
-}
-
-// bytes is the size of all buckets.
-func (r *reducer) bytes() int {
-	n := 0
-	for _, b := range r.buckets {
-		n += b.values.Size()
-	}
-	return n
-}
-
-// order fills the first half of out with indices of parameters in the order in
-// which a backward pass over uses completes them, those without a use last,
-// and the second half with how often each is used.
-func (r *reducer) order(out []int32, uses []nn.Use) {
-	index := make(map[*nn.Param]int, len(r.params))
-	for i, p := range r.params {
-		index[p] = i
-	}
-	n, at := len(r.params), 0
-	for i := len(uses) - 1; i >= 0; i-- {
-		k, trainable := index[uses[i].Param]
-		if !trainable {
-			continue
-		}
-		out[n+k]++
-		if uses[i].Index == 0 {
-			out[at] = int32(k)
-			at++
-		}
-	}
-	for k := range r.params {
-		if out[n+k] == 0 {
-			out[at], out[n+k] = int32(k), 1
-			at++
-		}
-	}
-}
-
-// place allocates a bucket and moves its parameters there.
-func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
-	if b.grad, err = r.comm.Alloc(ctx, device.F32, b.size); err != nil {
-		return fmt.Errorf("memory for %s: %w", b.label, err)
-	}
-	if b.values, err = r.cfg.Device.Alloc(device.F32, b.size); err != nil {
-		return fmt.Errorf("memory for %s: %w", b.label, err)
-	}
-	kernels := r.cfg.Device.Kernels()
-	for _, e := range b.entries {
-		to := b.values.Slice(e.offset, e.offset+e.param.Len())
-		kernels.Copy(to, e.param.Value)
-		e.param.Value = to
-		for range e.uses - 1 {
-			x, err := r.cfg.Device.Alloc(device.F32, e.param.Len())
-			if err != nil {
-				return fmt.Errorf("memory for %s: %w", e.param.Name, err)
-			}
-			e.extras = append(e.extras, x)
-		}
-		e.param.OnGrad(r.onGrad)
-	}
-	return nil
-}
 
 // begin prepares a step.
 func (r *reducer) begin() {
@@ -176,21 +86,22 @@ func (r *reducer) onGrad(p *nn.Param, _, leaf int) {
 	}
 }
 
-// settle ends a leaf's part in a parameter: a first use without a gradient
-// counts as zero, and the last leaf that adds to the later uses' slots adds these
-// to the first's, in order of use.
+// settle ends a leaf's part in a parameter: a use without a gradient counts as
+// zero. Where leaves add up, the last one adds the later uses' slots to the
+// first's, in order of use.
 func (r *reducer) settle(e *entry) {
 	e.pending = 0
+	kernels := r.cfg.Device.Kernels()
 	first, written := e.param.Grad(0)
 	if !written {
-		r.cfg.Device.Kernels().Fill(first, 0)
+		kernels.Fill(first, 0)
 	}
-	if !r.armed && !r.cfg.Deterministic {
-		return
-	}
-	for i, x := range e.extras {
-		if _, ok := e.param.Grad(i + 1); ok {
-			r.cfg.Device.Kernels().Add(first, first, x)
+	for use := 1; use < e.uses; use++ {
+		switch slot, written := e.param.Grad(use); {
+		case !r.cfg.Deterministic && r.armed && written:
+			kernels.Add(first, first, slot)
+		case r.cfg.Deterministic && !written:
+			kernels.Fill(slot, 0)
 		}
 	}
 }
@@ -219,13 +130,7 @@ func (r *reducer) releaseReady() {
 	}
 }
 
-func (r *reducer) release(b *bucket) {
-	if r.cfg.Deterministic {
-		b.work = r.canonical.start(r, b)
-		return
-	}
-	b.work = r.comm.Start(r.ctx, collective.Call{Kind: plan.AllReduce, In: b.grad, Label: b.label})
-}
+func (r *reducer) release(b *bucket) { b.work = r.reduction.start(b) }
 
 // finishLeaves completes the buckets that parameters without a gradient kept
 // from filling: an error that names them, or zeros with FindUnused.
@@ -267,6 +172,7 @@ func (r *reducer) wait(ctx context.Context) error {
 		if err := b.work.Wait(ctx); err != nil {
 			return err
 		}
+		b.foldUses()
 	}
 	return nil
 }
@@ -275,7 +181,7 @@ func (r *reducer) wait(ctx context.Context) error {
 func (r *reducer) take(b *bucket) device.Buf {
 	spare := r.free[b.index]
 	if len(spare) == 0 {
-		buf, err := r.cfg.Device.Alloc(device.F32, b.size)
+		buf, err := r.cfg.Device.Alloc(device.F32, b.grad.Len)
 		if err != nil {
 			panic(&nn.UseError{Param: b.label, Err: err})
 		}

@@ -4,17 +4,31 @@ import (
 	"fmt"
 
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/optim"
 )
 
 // Gradients lists the summed gradients of the last step as named tensors;
 // between Wait and the next Backward.
 func (g *GradFusion) Gradients() []Named {
-	out := make([]Named, len(g.segments))
-	for i, s := range g.segments {
-		out[i] = Named{s.Param.Name, s.Param.Shape, s.Grad}
+	var out []Named
+	for _, s := range g.segments {
+		if g.firstCopy(s.Param) {
+			out = append(out, Named{s.Param.Name, s.Param.Shape, s.Grad})
+		}
 	}
 	return out
+}
+
+// firstCopy is false for a tied parameter of which an earlier stage of this rank
+// holds a copy.
+func (g *GradFusion) firstCopy(p *nn.Param) bool {
+	for _, t := range g.ties {
+		if t.name == p.Name {
+			return t.copies[0].param == p
+		}
+	}
+	return true
 }
 
 // Completed returns the number of steps done, those before a Restore included.
@@ -24,7 +38,7 @@ func (g *GradFusion) Completed() int { return g.step }
 // They are the optimizer's own memory. Before the first step, as after Restore,
 // it cuts the buckets first and is collective.
 func (g *GradFusion) OptimizerState() ([]Named, error) {
-	if err := g.cut(nil); err != nil {
+	if err := g.cutAll(); err != nil {
 		return nil, err
 	}
 	if err := g.startOptimizer(); err != nil {
@@ -32,7 +46,9 @@ func (g *GradFusion) OptimizerState() ([]Named, error) {
 	}
 	var out []Named
 	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
-		out = append(out, Named{StateName(s.Param.Name, name), []int{t.Len}, t})
+		if g.firstCopy(s.Param) {
+			out = append(out, Named{StateName(s.Param.Name, name), []int{t.Len}, t})
+		}
 		return nil
 	})
 	return out, err

@@ -10,41 +10,40 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// canonicalReducer reduces buckets over the canonical tree, one after another on a
+// canonicalReduction sums buckets over the canonical tree, one after another on a
 // goroutine of its own, so that the backward pass goes on meanwhile. Per bucket
 // of n elements and R ranks: an all-to-all of each rank's nodes (at most
 // 2 log2 M of them) cut in R slices, a fold by each slice's owner, and an
 // all-gather: n (nodes + 1) (R-1)/R elements sent by a rank.
-type canonicalReducer struct {
+type canonicalReduction struct {
+	r    *reducer
 	jobs chan reduceJob
 	done sync.WaitGroup
 }
 
 type reduceJob struct {
-	r        *reducer
 	b        *bucket
 	complete func(error)
 }
 
-func newCanonicalReducer(ctx context.Context) *canonicalReducer {
-	c := &canonicalReducer{jobs: make(chan reduceJob, 1024)}
+func newCanonicalReduction(r *reducer) *canonicalReduction {
+	c := &canonicalReduction{r: r, jobs: make(chan reduceJob, 1024)}
 	c.done.Go(func() {
 		for j := range c.jobs {
-			j.complete(j.r.reduceCanonical(ctx, j.b))
+			j.complete(r.reduceCanonical(r.ctx, j.b))
 		}
 	})
 	return c
 }
 
 // start enqueues a bucket.
-func (c *canonicalReducer) start(r *reducer, b *bucket) *collective.Work {
+func (c *canonicalReduction) start(b *bucket) *collective.Work {
 	w, complete := collective.NewWork()
-	c.jobs <- reduceJob{r, b, complete}
+	c.jobs <- reduceJob{b, complete}
 	return w
 }
 
-// close waits for the goroutine; nothing may be started afterwards.
-func (c *canonicalReducer) close() {
+func (c *canonicalReduction) close() {
 	close(c.jobs)
 	c.done.Wait()
 }
@@ -59,7 +58,7 @@ func (r *reducer) reduceCanonical(ctx context.Context, b *bucket) error {
 		spare(sum)
 		return nil
 	}
-	bounds := plan.Cut(b.size, ranks)
+	bounds := plan.Cut(b.grad.Len, ranks)
 	if err := r.exchangeNodes(ctx, b, bounds, spare); err != nil {
 		return err
 	}

@@ -1,0 +1,31 @@
+package parallel
+
+import "context"
+
+// What a rank reports of a step to all others, in one number: the caller's votes
+// are the lower 32 bits; the bits above are this package's, of which all ranks
+// learn before anything is updated. At most 53 bits fit.
+const verdictShift = 32
+
+// Vote sets bits that every rank learns of in the Outcome of the present step's
+// Wait: how ranks agree to stop, or that something is due.
+func (g *GradFusion) Vote(bits uint32) { g.votes |= bits }
+
+// agree ends a step's communication when this rank's gradients are summed: what
+// it found out about them, its votes and its leaves go to all ranks of the world,
+// and g.agreed and g.outcome hold afterwards what any rank found.
+func (g *GradFusion) agree(ctx context.Context) error {
+	verdict := uint64(g.votes) | g.inspect()<<verdictShift
+	g.votes = 0
+	agreed, err := g.mergeLeaves(ctx, verdict)
+	if err != nil {
+		return err
+	}
+	g.outcome.Votes = uint32(agreed)
+	g.agreed = agreed >> verdictShift
+	return nil
+}
+
+// inspect looks at the summed gradients that this rank holds and returns bits of
+// its own, which Step finds in g.agreed if any rank returned them.
+func (g *GradFusion) inspect() uint64 { return 0 }

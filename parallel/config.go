@@ -1,0 +1,36 @@
+package parallel
+
+import (
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
+)
+
+// FusionConfig are the settings of a GradFusion; the zero value of each field
+// but Device is usable.
+type FusionConfig struct {
+	Device device.Device // holds masters and optimizer state; required
+	// World is all ranks that share the step: the losses, the norm and what
+	// else is decided about a step are agreed over it. Nil means that the model
+	// is not cut, so that it is the only stage's Comm. It stays the caller's.
+	World         collective.Comm
+	ThresholdMB   float64 // a bucket is closed at this size in 2^20 bytes; 0 means 16
+	FirstMB       float64 // size of the first bucket, so that communication starts early; 0 means 1
+	NoOverlap     bool    // start all calls after the backward pass
+	Deterministic bool    // sums over the canonical tree: equal bits for any layout
+	FindUnused    bool    // parameters without a gradient count as zero instead of an error
+	Targets       int     // of a sample, which the loss is the mean over as well: the tokens of a window; 0 means 1
+	ClipNorm      float64 // largest global norm of the gradients; 0 means no clipping
+	CheckEvery    int     // compare parameters over ranks every so many steps; 0 means at the start only
+	Events        *observe.Recorder
+}
+
+func (c FusionConfig) thresholdBytes() int { return megabytes(c.ThresholdMB, 16) }
+func (c FusionConfig) firstBytes() int     { return megabytes(c.FirstMB, 1) }
+
+func megabytes(mb, otherwise float64) int {
+	if mb <= 0 {
+		mb = otherwise
+	}
+	return max(int(mb*(1<<20)), 1)
+}

@@ -1,0 +1,112 @@
+package parallel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+)
+
+// cut asks rank 0 for the order in which gradients become complete, places the
+// parameters in buckets and moves their masters into flat memory. uses is what
+// this rank's first forward pass used; nil on a rank that ran none.
+func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
+	order := make([]int32, 2*len(r.params))
+	if r.comm.Rank() == 0 {
+		r.order(order, uses)
+	}
+	call := collective.Call{Kind: plan.Broadcast, In: device.FromI32(order), Label: "order of gradients"}
+	if err := r.comm.Start(ctx, call).Wait(ctx); err != nil {
+		return fmt.Errorf("agreeing on the order of gradients: %w", err)
+	}
+	n := len(r.params)
+	params := make([]*nn.Param, n)
+	for i, k := range order[:n] {
+		params[i] = r.params[k]
+	}
+	r.buckets = cutBuckets(params, r.cfg.firstBytes(), r.cfg.thresholdBytes())
+	r.entries = make(map[*nn.Param]*entry, n)
+	for _, b := range r.buckets {
+		for _, e := range b.entries {
+			r.entries[e.param] = e
+			e.uses = int(order[n+slices.Index(r.params, e.param)])
+			e.tied = r.tied[e.param]
+		}
+		if err := r.place(ctx, b); err != nil {
+			return err
+		}
+	}
+	r.free = make([][]device.Buf, len(r.buckets))
+	r.begin()
+	return nil
+}
+
+// bytes is the size of all buckets.
+func (r *reducer) bytes() int {
+	n := 0
+	for _, b := range r.buckets {
+		n += b.values.Size()
+	}
+	return n
+}
+
+// order fills the first half of out with indices of parameters in the order in
+// which a backward pass over uses completes them, those without a use last,
+// and the second half with how often each is used.
+func (r *reducer) order(out []int32, uses []nn.Use) {
+	index := make(map[*nn.Param]int, len(r.params))
+	for i, p := range r.params {
+		index[p] = i
+	}
+	n, at := len(r.params), 0
+	for i := len(uses) - 1; i >= 0; i-- {
+		k, trainable := index[uses[i].Param]
+		if !trainable {
+			continue
+		}
+		out[n+k]++
+		if uses[i].Index == 0 {
+			out[at] = int32(k)
+			at++
+		}
+	}
+	for k := range r.params {
+		if out[n+k] == 0 {
+			out[at], out[n+k] = int32(k), 1
+			at++
+		}
+	}
+}
+
+// place allocates a bucket and moves its parameters there.
+func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
+	length := b.size
+	if r.cfg.Deterministic {
+		length = b.placeUses()
+	}
+	if b.grad, err = r.comm.Alloc(ctx, device.F32, length); err != nil {
+		return fmt.Errorf("memory for %s: %w", b.label, err)
+	}
+	if b.values, err = r.cfg.Device.Alloc(device.F32, b.size); err != nil {
+		return fmt.Errorf("memory for %s: %w", b.label, err)
+	}
+	kernels := r.cfg.Device.Kernels()
+	for _, e := range b.entries {
+		to := b.values.Slice(e.offset, e.offset+e.param.Len())
+		kernels.Copy(to, e.param.Value)
+		e.param.Value = to
+		for i := 1; i < e.uses && !r.cfg.Deterministic; i++ {
+			x, err := r.cfg.Device.Alloc(device.F32, e.param.Len())
+			if err != nil {
+				return fmt.Errorf("memory for %s: %w", e.param.Name, err)
+			}
+			e.extras = append(e.extras, x)
+		}
+		e.param.OnGrad(r.onGrad)
+	}
+	return nil
+}

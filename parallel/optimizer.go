@@ -1,0 +1,114 @@
+package parallel
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/optim"
+)
+
+// Step updates the parameters with learning rate lr, after clipping. It is the
+// same computation on every rank that holds the same parameters.
+func (g *GradFusion) Step(lr float32) error {
+	if g.phase() != reduced {
+		return ErrNotSynchronised
+	}
+	if err := g.startOptimizer(); err != nil {
+		return fmt.Errorf("step %d: %w", g.step+1, err)
+	}
+	start := g.cfg.Events.Now()
+	scale := float32(1)
+	if g.cfg.ClipNorm > 0 {
+		norm, err := g.norm.compute(g.ctx, g.segments)
+		if err != nil {
+			return fmt.Errorf("step %d: norm of the gradients: %w", g.step+1, err)
+		}
+		g.outcome.GradNorm, scale = norm, optim.ClipScale(norm, g.cfg.ClipNorm)
+	}
+	g.step++
+	if err := g.opt.Update(g.step, g.segments, lr, scale); err != nil {
+		return fmt.Errorf("step %d: %w", g.step, err)
+	}
+	g.cfg.Events.Record(observe.Span{Kind: observe.Optimizer, Lane: "compute", Name: "update", Start: start, End: g.cfg.Events.Now(), Step: g.step})
+	for _, s := range g.stages {
+		s.phase = idle
+	}
+	if n := g.cfg.CheckEvery; n > 0 && g.step%n == 0 {
+		return g.verify(g.ctx)
+	}
+	return nil
+}
+
+// cut places the parameters of a stage in buckets, once; uses is what the
+// stage's first forward pass used. When all stages are cut it lists the
+// optimizer's segments in the order of their places.
+func (g *GradFusion) cut(s *stage, uses []nn.Use) error {
+	if s.reducer.buckets != nil {
+		return nil
+	}
+	if err := s.reducer.cut(g.ctx, uses); err != nil {
+		return g.stageNamed(s, err)
+	}
+	g.segments, g.stageOf = g.segments[:0], g.stageOf[:0]
+	for _, s := range g.stages {
+		for _, b := range s.reducer.buckets {
+			for _, e := range b.entries {
+				grad := b.grad.Slice(e.offset, e.offset+e.param.Len())
+				g.segments = append(g.segments, optim.Segment{Param: e.param, Hi: e.param.Len(), Grad: grad})
+				g.stageOf = append(g.stageOf, s.Index)
+			}
+		}
+	}
+	return nil
+}
+
+// cutAll cuts what no backward pass has cut, and agrees on the places of tied
+// parameters. Backward passes meet a rank's stages from the last to the first.
+func (g *GradFusion) cutAll() error {
+	for _, s := range slices.Backward(g.stages) {
+		if err := g.cut(s, nil); err != nil {
+			return err
+		}
+	}
+	for _, t := range g.ties {
+		if t.all.IsZero() {
+			if err := t.arrange(g.ctx, g.cfg.Device); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startOptimizer gives the optimizer its memory, once, and what a Restore left
+// for it; it is collective. That waits for the first update, because until the first backward pass
+// is over its tape holds the memory in which the parameters were before they
+// moved to the buckets. That is garbage now, as large as the model, and the
+// collector might leave it for as long as the training goes.
+func (g *GradFusion) startOptimizer() error {
+	if g.norm != nil {
+		return nil
+	}
+	bytes := 0
+	for _, s := range g.stages {
+		bytes += s.reducer.bytes()
+	}
+	if bytes >= garbageWorthCollecting {
+		runtime.GC()
+	}
+	if err := g.opt.Init(g.cfg.Device, g.segments); err != nil {
+		return err
+	}
+	norm, err := newGlobalNorm(g.ctx, g.cfg.Device, g.layout, g.segments, g.stageOf)
+	if err != nil {
+		return err
+	}
+	g.norm = norm
+	return g.restorePending()
+}
+
+// garbageWorthCollecting is a size that is seen in a process's memory.
+const garbageWorthCollecting = 16 << 20

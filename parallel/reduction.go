@@ -1,0 +1,35 @@
+package parallel
+
+import (
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+)
+
+// reduction is how the gradients of a bucket are summed over the ranks of a
+// stage. README.md says how to add one.
+type reduction interface {
+	// start begins with a bucket whose gradients are complete on this rank and
+	// never blocks. When the work is done, b.grad holds the sum on every rank.
+	// All ranks start the buckets of a step in the order of their indices.
+	start(b *bucket) *collective.Work
+	// close waits for what the reduction owns; nothing is started afterwards.
+	close()
+}
+
+// newReduction chooses the reduction of a stage.
+func newReduction(r *reducer) reduction {
+	if r.cfg.Deterministic {
+		return newCanonicalReduction(r)
+	}
+	return plainReduction{r}
+}
+
+// plainReduction is one all-reduce a bucket, in whichever order of additions its
+// plan has.
+type plainReduction struct{ r *reducer }
+
+func (p plainReduction) start(b *bucket) *collective.Work {
+	return p.r.comm.Start(p.r.ctx, collective.Call{Kind: plan.AllReduce, In: b.grad, Label: b.label})
+}
+
+func (plainReduction) close() {}

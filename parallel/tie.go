@@ -1,0 +1,161 @@
+package parallel
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+)
+
+// tie is a parameter that several stages of a column hold copies of, some of
+// them perhaps on this rank. When each stage has summed the gradients of its own
+// uses, the sums of all uses are gathered and added in the order of the stages,
+// as one process adds the uses of its one parameter.
+type tie struct {
+	name   string
+	comm   collective.Comm // nil when all copies are here
+	copies []tiedCopy      // of this rank, in the order of its stages
+
+	bounds []int      // of the ranks in all, in elements
+	order  []int      // where the uses' sums start in all, in the order of the stages
+	all    device.Buf // the uses' sums
+}
+
+type tiedCopy struct {
+	stage *stage
+	param *nn.Param
+}
+
+func (c tiedCopy) entry() *entry { return c.stage.reducer.entries[c.param] }
+
+// newTies lists the tied parameters that are trained, by name.
+func newTies(stages []*stage) []*tie {
+	byName := map[string]*tie{}
+	for _, s := range stages {
+		for _, p := range s.reducer.params {
+			t := byName[p.Name]
+			if t == nil {
+				t = &tie{name: p.Name}
+				byName[p.Name] = t
+			}
+			t.copies = append(t.copies, tiedCopy{s, p})
+			if c := s.Tied[p.Name]; c != nil {
+				t.comm = c
+			}
+		}
+	}
+	var ties []*tie
+	for _, t := range byName {
+		if t.comm == nil && len(t.copies) == 1 {
+			continue
+		}
+		for _, c := range t.copies {
+			c.stage.reducer.tied[c.param] = true
+		}
+		ties = append(ties, t)
+	}
+	slices.SortFunc(ties, func(a, b *tie) int { return strings.Compare(a.name, b.name) })
+	return ties
+}
+
+// synchronise gives all copies the first one's values.
+func (t *tie) synchronise(ctx context.Context) error {
+	first := t.copies[0].param
+	if t.comm != nil {
+		call := collective.Call{Kind: plan.Broadcast, In: first.Value, Label: t.name}
+		if err := t.comm.Start(ctx, call).Wait(ctx); err != nil {
+			return fmt.Errorf("taking the first stage's %s: %w", t.name, err)
+		}
+	}
+	for _, c := range t.copies[1:] {
+		if c.param == first {
+			return fmt.Errorf("parallel: stages %d and %d hold one and the same parameter %s: give each a copy, of its own name or of one name",
+				t.copies[0].stage.Index, c.stage.Index, t.name)
+		}
+		if c.param.Len() != first.Len() {
+			return fmt.Errorf("parallel: %s has %d elements in stage %d and %d in stage %d",
+				t.name, first.Len(), t.copies[0].stage.Index, c.param.Len(), c.stage.Index)
+		}
+		copy(c.param.Value.F32(), first.Value.F32())
+	}
+	return nil
+}
+
+// arrange agrees on the places of the sums, once, when the buckets are cut. It
+// is collective over the tie's Comm.
+func (t *tie) arrange(ctx context.Context, dev device.Device) (err error) {
+	var own []byte
+	for _, c := range t.copies {
+		own = binary.LittleEndian.AppendUint32(own, uint32(c.stage.Index))
+		own = binary.LittleEndian.AppendUint32(own, uint32(c.entry().apart()))
+	}
+	lists := [][]byte{own}
+	if t.comm != nil {
+		if lists, err = gatherBytes(ctx, t.comm, own, "uses of "+t.name); err != nil {
+			return err
+		}
+	}
+	type part struct{ stage, at int }
+	var parts []part
+	n := t.copies[0].param.Len()
+	t.bounds, t.order = []int{0}, nil
+	at := 0
+	for _, list := range lists {
+		for ; len(list) >= 8; list = list[8:] {
+			for range binary.LittleEndian.Uint32(list[4:]) {
+				parts = append(parts, part{int(binary.LittleEndian.Uint32(list)), at})
+				at += n
+			}
+		}
+		t.bounds = append(t.bounds, at)
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return a.stage - b.stage })
+	for _, p := range parts {
+		t.order = append(t.order, p.at)
+	}
+	if t.comm != nil {
+		t.all, err = t.comm.Alloc(ctx, device.F32, at)
+	} else {
+		t.all, err = dev.Alloc(device.F32, at)
+	}
+	if err != nil {
+		return fmt.Errorf("memory for the gradients of %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// sum adds up the uses' sums and gives the result to all copies of this rank.
+func (t *tie) sum(ctx context.Context) error {
+	n, at := t.copies[0].param.Len(), 0
+	if t.comm != nil {
+		at = t.bounds[t.comm.Rank()]
+	}
+	for _, c := range t.copies {
+		e := c.entry()
+		for use := range e.apart() {
+			copy(t.all.F32()[at:at+n], e.slot(e.bucket.grad, use).F32())
+			at += n
+		}
+	}
+	if t.comm != nil {
+		call := collective.Call{Kind: plan.AllGather, In: t.all, InBounds: t.bounds, Label: "gradients of " + t.name}
+		if err := t.comm.Start(ctx, call).Wait(ctx); err != nil {
+			return err
+		}
+	}
+	total := t.copies[0].entry().slot(t.copies[0].entry().bucket.grad, 0)
+	copy(total.F32(), t.all.F32()[t.order[0]:t.order[0]+n])
+	for _, at := range t.order[1:] {
+		addInto(total, t.all.Slice(at, at+n))
+	}
+	for _, c := range t.copies[1:] {
+		copy(c.entry().slot(c.entry().bucket.grad, 0).F32(), total.F32())
+	}
+	return nil
+}
