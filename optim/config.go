@@ -8,12 +8,14 @@ import (
 // Config chooses an optimizer. Zero fields have PyTorch's defaults, but for
 // weight decay, where zero is none for AdamW too.
 type Config struct {
-	Name                string  `yaml:"name"`     // sgd, momentum, nesterov, adam, adamw; "" is momentum
-	Momentum            float32 `yaml:"momentum"` // of momentum and nesterov; 0 is 0.9
+	Name                string  `yaml:"name"`     // see Names; "" is momentum
+	Momentum            float32 `yaml:"momentum"` // of momentum, nesterov, lars, where 0 is 0.9, and rmsprop
 	Dampening           float32 `yaml:"dampening"`
 	Beta1               float32 `yaml:"beta1"`   // 0 is 0.9
 	Beta2               float32 `yaml:"beta2"`   // 0 is 0.999
-	Epsilon             float32 `yaml:"epsilon"` // 0 is 1e-8
+	Alpha               float32 `yaml:"alpha"`   // of rmsprop: decay of the mean square; 0 is 0.99
+	Trust               float32 `yaml:"trust"`   // of lars: the size of an update beside the weights; 0 is 0.001
+	Epsilon             float32 `yaml:"epsilon"` // 0 is 1e-8; of adagrad 1e-10, of lamb 1e-6
 	WeightDecay         float32 `yaml:"weight_decay"`
 	DecayNormsAndBiases bool    `yaml:"decay_norms_and_biases"`
 	Groups              []Rule  `yaml:"groups"` // the first rule that matches a parameter holds
@@ -38,12 +40,22 @@ func New(c Config) (Optimizer, error) {
 		return &adam{config: c}, nil
 	case "adamw":
 		return &adam{config: c, decoupled: true}, nil
+	case "rmsprop":
+		return &rmsProp{config: c}, nil
+	case "adagrad":
+		return &adaGrad{config: c}, nil
+	case "lars":
+		return &lars{config: c}, nil
+	case "lamb":
+		return &lamb{config: c}, nil
 	}
 	return nil, unknown("optimizer", c.Name, Names())
 }
 
 // Names lists the optimizers that New knows.
-func Names() []string { return []string{"sgd", "momentum", "nesterov", "adam", "adamw"} }
+func Names() []string {
+	return []string{"sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lars", "lamb"}
+}
 
 func (c Config) withDefaults() Config {
 	defaulted := func(v *float32, d float32) {
@@ -54,11 +66,26 @@ func (c Config) withDefaults() Config {
 	if c.Name == "" {
 		c.Name = "momentum"
 	}
-	defaulted(&c.Momentum, 0.9)
+	if c.Name != "rmsprop" {
+		defaulted(&c.Momentum, 0.9)
+	}
 	defaulted(&c.Beta1, 0.9)
 	defaulted(&c.Beta2, 0.999)
-	defaulted(&c.Epsilon, 1e-8)
+	defaulted(&c.Alpha, 0.99)
+	defaulted(&c.Trust, 0.001)
+	defaulted(&c.Epsilon, epsilon(c.Name))
 	return c
+}
+
+// epsilon is the default of PyTorch, or of the paper.
+func epsilon(name string) float32 {
+	switch name {
+	case "adagrad":
+		return 1e-10
+	case "lamb":
+		return 1e-6
+	}
+	return 1e-8
 }
 
 func (c Config) validate() error {
@@ -70,6 +97,8 @@ func (c Config) validate() error {
 		{"momentum", c.Momentum, 1},
 		{"beta1", c.Beta1, 1},
 		{"beta2", c.Beta2, 1},
+		{"alpha", c.Alpha, 1},
+		{"trust", c.Trust, math.Inf(1)},
 		{"epsilon", c.Epsilon, math.Inf(1)},
 		{"weight_decay", c.WeightDecay, math.Inf(1)},
 	} {

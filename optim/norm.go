@@ -51,15 +51,22 @@ func blocksIn(elements int) int { return (elements + device.NormBlock - 1) / dev
 // segments are those of NewNorm, in the same order, with gradients. Nodes and
 // Global read the result.
 func (n *Norm) Blocks(segments []Segment) error {
+	n.enqueue(segments)
+	return n.dev.Sync()
+}
+
+func (n *Norm) enqueue(segments []Segment) {
 	if len(segments) != len(n.order) {
 		panic(fmt.Sprintf("optim: norm of %d segments, NewNorm had %d", len(segments), len(n.order)))
 	}
 	k := n.dev.Kernels()
 	for i := range segments {
-		k.SumSquares(n.blocks.Slice(n.starts[i], n.starts[i+1]), segments[i].Grad)
+		k.SumSquares(n.of(i), segments[i].Grad)
 	}
-	return n.dev.Sync()
 }
+
+// of is where the blocks of segment i are.
+func (n *Norm) of(i int) device.Buf { return n.blocks.Slice(n.starts[i], n.starts[i+1]) }
 
 // Nodes appends the partial sums of segment i, to be sent to whoever pushes
 // those of all shards of the parameter, in order of Lo, into a CanonicalSum.
@@ -71,7 +78,7 @@ func (n *Norm) Nodes(segments []Segment, i int, to []Node) []Node {
 }
 
 func (n *Norm) add(i int) {
-	for _, v := range n.blocks.Slice(n.starts[i], n.starts[i+1]).F64() {
+	for _, v := range n.of(i).F64() {
 		n.sum.Add(v)
 	}
 }
@@ -83,7 +90,25 @@ func (n *Norm) Global(segments []Segment) (float64, error) {
 		return 0, err
 	}
 	total := 0.0
+	n.parameters(segments, func(_ []int, sum float64) { total += sum })
+	return math.Sqrt(total), nil
+}
+
+// Totals sets, for each segment, the sum of squares over all of its parameter,
+// which the segments cover wholly; a gap panics. It reads what Blocks computed.
+func (n *Norm) Totals(segments []Segment, totals []float64) {
+	n.parameters(segments, func(of []int, sum float64) {
+		for _, i := range of {
+			totals[i] = sum
+		}
+	})
+}
+
+// parameters calls f for each parameter, in the order of their names, with its
+// segments and its sum of squares.
+func (n *Norm) parameters(segments []Segment, f func(of []int, sum float64)) {
 	n.sum.Start(0)
+	first := 0
 	for at, i := range n.order {
 		s := &segments[i]
 		if s.Lo != n.sum.next*device.NormBlock {
@@ -91,11 +116,11 @@ func (n *Norm) Global(segments []Segment) (float64, error) {
 		}
 		n.add(i)
 		if at+1 == len(n.order) || segments[n.order[at+1]].Param != s.Param {
-			total += n.sum.Total()
+			f(n.order[first:at+1], n.sum.Total())
 			n.sum.Start(0)
+			first = at + 1
 		}
 	}
-	return math.Sqrt(total), nil
 }
 
 // ClipScale returns what to multiply gradients of this norm by, so that their

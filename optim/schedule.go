@@ -10,12 +10,13 @@ import (
 // A length is a share of Total when below 1, a number of steps otherwise.
 type ScheduleConfig struct {
 	Name       string    `yaml:"name"`   // see ScheduleNames; "" is constant
-	Warmup     float64   `yaml:"warmup"` // length of the linear rise from 0 to Base
+	Warmup     float64   `yaml:"warmup"` // length of the linear rise from 0 to Base; of onecycle's, where 0 is 0.3
 	Gamma      float64   `yaml:"gamma"`  // step, multistep: the factor of each drop; 0 is 0.1
 	StepSize   float64   `yaml:"step_size"`
 	Milestones []float64 `yaml:"milestones"` // multistep: where the drops are, ascending
 	Power      float64   `yaml:"power"`      // polynomial; 0 is 1
-	Final      float64   `yaml:"final"`      // linear, cosine, polynomial: the end, as a share of Base
+	Final      float64   `yaml:"final"`      // linear, cosine, polynomial, onecycle: the end, as a share of Base
+	Start      float64   `yaml:"start"`      // onecycle: the beginning, as a share of Base; 0 is 0.04
 	Base       float32   `yaml:"-"`          // the learning rate before any factor
 	Total      int       `yaml:"-"`          // steps of the whole run; needed by lengths below 1 and by schedules that end
 }
@@ -23,13 +24,17 @@ type ScheduleConfig struct {
 // Schedule gives the learning rate of each step: a pure function, so nothing of
 // it needs saving. With w the steps of warm-up, T the total and s the step:
 //
-//	s < w:       Base * (s+1)/w, whatever the name
+//	s < w:       Base * (s+1)/w, but for onecycle
 //	constant:    Base
 //	step:        Base * gamma^floor(s/step_size)
 //	multistep:   Base * gamma^(milestones at or below s)
 //	linear:      from Base to Base*final, straight, over p = (s-w)/(T-w)
 //	polynomial:  the same with (1-p)^power
 //	cosine:      the same with (1+cos(pi*p))/2 (Loshchilov, Hutter 2017)
+//	onecycle:    from Base*start in the first step to Base in step w-1, then to
+//	             Base*final in step T-1, both along half a cosine (Smith, Topin
+//	             2018), as PyTorch has it, but with a momentum that stays: Adam's
+//	             corrections presume that, and the rate does the most of it
 //
 // After the last step p stays 1.
 type Schedule struct {
@@ -41,7 +46,7 @@ type Schedule struct {
 
 // ScheduleNames lists the schedules that NewSchedule knows.
 func ScheduleNames() []string {
-	return []string{"constant", "step", "multistep", "linear", "cosine", "polynomial"}
+	return []string{"constant", "step", "multistep", "linear", "cosine", "polynomial", "onecycle"}
 }
 
 // NewSchedule checks c and returns its schedule.
@@ -54,6 +59,12 @@ func NewSchedule(c ScheduleConfig) (Schedule, error) {
 	}
 	if c.Power == 0 {
 		c.Power = 1
+	}
+	if c.Start == 0 {
+		c.Start = 0.04
+	}
+	if c.Name == "onecycle" && c.Warmup == 0 {
+		c.Warmup = 0.3
 	}
 	if !slices.Contains(ScheduleNames(), c.Name) {
 		return Schedule{}, unknown("schedule", c.Name, ScheduleNames())
@@ -69,7 +80,7 @@ func NewSchedule(c ScheduleConfig) (Schedule, error) {
 }
 
 func (c ScheduleConfig) validate() error {
-	ends := c.Name == "linear" || c.Name == "cosine" || c.Name == "polynomial"
+	ends := c.Name == "linear" || c.Name == "cosine" || c.Name == "polynomial" || c.Name == "onecycle"
 	shares := c.Warmup > 0 && c.Warmup < 1 || c.StepSize > 0 && c.StepSize < 1
 	for _, m := range c.Milestones {
 		shares = shares || m < 1
@@ -93,6 +104,8 @@ func (c ScheduleConfig) validate() error {
 		return fmt.Errorf("power is %g, want above 0", c.Power)
 	case !(c.Final >= 0 && c.Final <= 1):
 		return fmt.Errorf("final is %g, want 0 to 1", c.Final)
+	case !(c.Start > 0 && c.Start <= 1):
+		return fmt.Errorf("start is %g, want above 0 and at most 1", c.Start)
 	}
 	before := 0.0
 	for _, m := range c.Milestones {
@@ -120,6 +133,9 @@ func (s Schedule) LR(step int) float32 {
 }
 
 func (s Schedule) factor(step int) float64 {
+	if s.config.Name == "onecycle" {
+		return s.oneCycle(step)
+	}
 	if step < s.warmup {
 		return float64(step+1) / float64(s.warmup)
 	}
@@ -148,4 +164,18 @@ func (s Schedule) progress(step int) float64 {
 		return 1
 	}
 	return min(float64(step-s.warmup)/float64(s.config.Total-s.warmup), 1)
+}
+
+func (s Schedule) oneCycle(step int) float64 {
+	c, top := s.config, s.warmup-1
+	from, to, p := 1.0, c.Final, 1.0
+	switch last := c.Total - 1; {
+	case step < top:
+		from, to, p = c.Start, 1, float64(step)/float64(top)
+	case step == top:
+		return 1
+	case step < last:
+		p = float64(step-top) / float64(last-top)
+	}
+	return to + float64((from-to)*float64((1+math.Cos(math.Pi*p))/2))
 }

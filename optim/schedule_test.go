@@ -20,6 +20,8 @@ func TestSchedulesAreGolden(t *testing.T) {
 		{Name: "cosine", Warmup: 0.05},
 		{Name: "cosine", Warmup: 5, Final: 0.125},
 		{Name: "polynomial", Power: 2, Warmup: 0.1},
+		{Name: "onecycle"},
+		{Name: "onecycle", Warmup: 10, Start: 0.5, Final: 0.25},
 	} {
 		c.Base, c.Total = 0.5, 20
 		s, err := NewSchedule(c)
@@ -43,7 +45,7 @@ func TestScheduleProperties(t *testing.T) {
 				lr := s.LR(step)
 				require.True(t, lr >= 0 && lr <= 0.3, "%s: step %d: %g", name, step, lr)
 				if step > 0 && step < rise {
-					require.Greater(t, lr, s.LR(step-1))
+					require.Greater(t, lr, s.LR(step-1), name)
 				}
 				if step > rise {
 					require.LessOrEqual(t, lr, s.LR(step-1))
@@ -67,21 +69,36 @@ func TestScheduleOfWarmupOnly(t *testing.T) {
 
 func TestNewScheduleRefuses(t *testing.T) {
 	for want, c := range map[string]ScheduleConfig{
-		`optim: unknown schedule "cosin"; did you mean cosine? (known: constant step multistep linear cosine polynomial)`: {Name: "cosin"},
-		"optim: schedule constant: lr is -1, want at least 0":                                                             {Base: -1},
-		"optim: schedule constant: lr is NaN, want at least 0":                                                            {Base: float32(math.NaN())},
-		"optim: schedule cosine: the run has 0 steps, want at least 1":                                                    {Name: "cosine"},
-		"optim: schedule constant: the run has 0 steps, want at least 1":                                                  {Warmup: 0.5},
-		"optim: schedule constant: warmup is -1, want a share below 1 or a number of steps":                               {Warmup: -1},
-		"optim: schedule constant: warmup takes 11 steps of a run of 10":                                                  {Warmup: 11, Total: 10},
-		"optim: schedule step: gamma is 2, want above 0 and at most 1":                                                    {Name: "step", Gamma: 2, StepSize: 1},
-		"optim: schedule step: step_size is 0, want a share below 1 or a number of steps":                                 {Name: "step"},
-		"optim: schedule multistep: milestones are missing, want shares below 1 or steps, such as [0.5, 0.75]":            {Name: "multistep"},
-		"optim: schedule multistep: milestones [8 0.5] do not ascend from above 0":                                        {Name: "multistep", Milestones: []float64{8, 0.5}, Total: 10},
-		"optim: schedule polynomial: power is -1, want above 0":                                                           {Name: "polynomial", Power: -1, Total: 10},
-		"optim: schedule linear: final is 2, want 0 to 1":                                                                 {Name: "linear", Final: 2, Total: 10},
+		`optim: unknown schedule "cosin"; did you mean cosine? (known: constant step multistep linear cosine polynomial onecycle)`: {Name: "cosin"},
+		"optim: schedule constant: lr is -1, want at least 0":                                                                      {Base: -1},
+		"optim: schedule constant: lr is NaN, want at least 0":                                                                     {Base: float32(math.NaN())},
+		"optim: schedule cosine: the run has 0 steps, want at least 1":                                                             {Name: "cosine"},
+		"optim: schedule constant: the run has 0 steps, want at least 1":                                                           {Warmup: 0.5},
+		"optim: schedule constant: warmup is -1, want a share below 1 or a number of steps":                                        {Warmup: -1},
+		"optim: schedule constant: warmup takes 11 steps of a run of 10":                                                           {Warmup: 11, Total: 10},
+		"optim: schedule step: gamma is 2, want above 0 and at most 1":                                                             {Name: "step", Gamma: 2, StepSize: 1},
+		"optim: schedule step: step_size is 0, want a share below 1 or a number of steps":                                          {Name: "step"},
+		"optim: schedule multistep: milestones are missing, want shares below 1 or steps, such as [0.5, 0.75]":                     {Name: "multistep"},
+		"optim: schedule multistep: milestones [8 0.5] do not ascend from above 0":                                                 {Name: "multistep", Milestones: []float64{8, 0.5}, Total: 10},
+		"optim: schedule polynomial: power is -1, want above 0":                                                                    {Name: "polynomial", Power: -1, Total: 10},
+		"optim: schedule onecycle: start is 2, want above 0 and at most 1":                                                         {Name: "onecycle", Start: 2, Total: 10},
+		"optim: schedule linear: final is 2, want 0 to 1":                                                                          {Name: "linear", Final: 2, Total: 10},
 	} {
 		_, err := NewSchedule(c)
 		require.EqualError(t, err, want)
+	}
+}
+
+// The numbers are those of torch.optim.lr_scheduler.OneCycleLR(max_lr=0.5,
+// total_steps=20, pct_start=0.3) of PyTorch 1.13, whose last rate is 1/25/1e4 of
+// the largest.
+func TestOneCycleAgreesWithPyTorch(t *testing.T) {
+	s, err := NewSchedule(ScheduleConfig{Name: "onecycle", Base: 0.5, Total: 20, Final: 4e-6})
+	require.NoError(t, err)
+	for step, want := range []float64{
+		0.02, 0.0658359214, 0.185835921, 0.334164079, 0.454164079, 0.5, 0.493732003, 0.475242316, 0.445458089, 0.405872827,
+		0.358471501, 0.305631011, 0.250001, 0.194370989, 0.141530499, 0.094129173, 0.0545439112, 0.024759684, 0.00626999688, 2e-06,
+	} {
+		require.InDelta(t, want, s.LR(step), 1e-7, "step %d", step) // PyTorch's are float64, ours are rounded to float32
 	}
 }

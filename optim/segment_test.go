@@ -15,15 +15,30 @@ import (
 
 const seed = 7
 
+// draws returns the values and gradients of trained.
+func draws(n, steps int) (start []float32, gradients [][]float32) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	row := func() []float32 {
+		out := make([]float32, n)
+		for i := range out {
+			out[i] = float32(r.NormFloat64())
+		}
+		return out
+	}
+	start = row()
+	for range steps {
+		gradients = append(gradients, row())
+	}
+	return start, gradients
+}
+
 // trained returns a parameter of 1000 elements after ten steps with clipping,
 // held in segments that end at ends, and its optimizer.
 func trained(t *testing.T, dev device.Device, name string, ends ...int) (*nn.Param, Optimizer) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 0))
 	p := param(t, "layer.weight", 1000, true)
-	for i := range p.Value.F32() {
-		p.Value.F32()[i] = float32(r.NormFloat64())
-	}
+	start, gradients := draws(1000, 10)
+	copy(p.Value.F32(), start)
 	grad := device.FromF32(make([]float32, 1000))
 	segments := cut(p, grad, ends...)
 	o, err := New(Config{Name: name, WeightDecay: 0.01})
@@ -32,9 +47,7 @@ func trained(t *testing.T, dev device.Device, name string, ends ...int) (*nn.Par
 	norm, err := NewNorm(dev, segments)
 	require.NoError(t, err)
 	for step := 1; step <= 10; step++ {
-		for i := range grad.F32() {
-			grad.F32()[i] = float32(r.NormFloat64())
-		}
+		copy(grad.F32(), gradients[step-1])
 		n, err := norm.Global(segments)
 		require.NoError(t, err)
 		require.NoError(t, o.Update(step, segments, 0.1, ClipScale(n, 1)))

@@ -10,6 +10,7 @@ import (
 // tensors of a name share one allocation, in which each starts on a multiple of
 // device.NormBlock elements.
 type store struct {
+	dev      device.Device
 	kernels  device.Kernels
 	names    []string
 	segments []Segment // without gradients
@@ -18,7 +19,7 @@ type store struct {
 }
 
 func newStore(dev device.Device, segments []Segment, c Config, names ...string) (store, error) {
-	s := store{kernels: dev.Kernels(), names: names, tensors: make([][]device.Buf, len(names))}
+	s := store{dev: dev, kernels: dev.Kernels(), names: names, tensors: make([][]device.Buf, len(names))}
 	starts, total := make([]int, len(segments)), 0
 	for i, seg := range segments {
 		if err := seg.check(); err != nil {

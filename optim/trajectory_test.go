@@ -39,6 +39,14 @@ var trajectories = []struct {
 	{"adam", Config{Name: "adam"}},
 	{"adam decay", Config{Name: "adam", Beta1: 0.8, Beta2: 0.95, Epsilon: 1e-6, WeightDecay: 0.0625}},
 	{"adamw", Config{Name: "adamw", WeightDecay: 0.0625}},
+	{"rmsprop", Config{Name: "rmsprop"}},
+	{"rmsprop momentum", Config{Name: "rmsprop", Alpha: 0.9, Epsilon: 1e-6, Momentum: 0.5, WeightDecay: 0.0625}},
+	{"adagrad", Config{Name: "adagrad"}},
+	{"adagrad decay", Config{Name: "adagrad", Epsilon: 1e-6, WeightDecay: 0.0625}},
+	{"lars", Config{Name: "lars", Trust: 0.25, WeightDecay: 0.0625}}, // PyTorch has none of these
+	{"lars momentum", Config{Name: "lars", Trust: 0.5, Momentum: 0.5}},
+	{"lamb", Config{Name: "lamb", WeightDecay: 0.0625}},
+	{"lamb betas", Config{Name: "lamb", Beta1: 0.8, Beta2: 0.95, Epsilon: 1e-5}},
 }
 
 // trajectory returns the values of both parameters after each step.
@@ -97,9 +105,12 @@ func TestTrajectoriesAgreeWithPyTorch(t *testing.T) {
 	require.NoError(t, err)
 	var torch map[string][][]float64
 	require.NoError(t, json.Unmarshal(text, &torch))
-	require.Len(t, torch, len(trajectories))
 	for _, dev := range devices(t) {
 		for _, c := range trajectories {
+			if c.config.Name == "lars" || c.config.Name == "lamb" {
+				continue
+			}
+			require.Contains(t, torch, c.name)
 			near(t, torch[c.name], trajectory(t, dev, c.config), dev.Name()+", "+c.name)
 		}
 	}
@@ -128,6 +139,45 @@ type twin struct {
 	c                Config
 	w, m, mean, vari float64
 	decay            float64
+	d                float64 // lamb: the direction
+}
+
+// groupStep steps the elements of one parameter, adapted when it decays.
+func groupStep(x []twin, adapted bool, t int, g []float64, lr float64) {
+	ratio, w, d := 1.0, 0.0, 0.0
+	for i := range x {
+		w += x[i].w * x[i].w
+		d += g[i] * g[i]
+	}
+	c := x[0].c
+	switch c.Name {
+	case "lars":
+		if adapted {
+			ratio = float64(c.Trust) * math.Sqrt(w) / (math.Sqrt(d) + x[0].decay*math.Sqrt(w))
+		}
+		for i := range x {
+			x[i].m = float64(c.Momentum)*x[i].m + lr*ratio*(g[i]+x[i].decay*x[i].w)
+			x[i].w -= x[i].m
+		}
+	case "lamb":
+		b1, b2, d := float64(c.Beta1), float64(c.Beta2), 0.0
+		for i := range x {
+			e := &x[i]
+			e.mean, e.vari = b1*e.mean+(1-b1)*g[i], b2*e.vari+(1-b2)*g[i]*g[i]
+			e.d = e.mean/(1-math.Pow(b1, float64(t)))/(math.Sqrt(e.vari/(1-math.Pow(b2, float64(t))))+float64(c.Epsilon)) + e.decay*e.w
+			d += e.d * e.d
+		}
+		if adapted {
+			ratio = math.Sqrt(w) / math.Sqrt(d)
+		}
+		for i := range x {
+			x[i].w -= lr * ratio * x[i].d
+		}
+	default:
+		for i := range x {
+			x[i].step(t, g[i], lr)
+		}
+	}
 }
 
 func (x *twin) step(t int, g, lr float64) {
@@ -158,6 +208,16 @@ func (x *twin) step(t int, g, lr float64) {
 		mean := x.mean / (1 - math.Pow(b1, float64(t)))
 		vari := x.vari / (1 - math.Pow(b2, float64(t)))
 		x.w -= lr * mean / (math.Sqrt(vari) + float64(x.c.Epsilon))
+	case "rmsprop":
+		alpha := float64(x.c.Alpha)
+		x.vari = alpha*x.vari + (1-alpha)*g*g
+		x.m = float64(x.c.Momentum)*x.m + g/(math.Sqrt(x.vari)+float64(x.c.Epsilon))
+		x.w -= lr * x.m
+	case "adagrad":
+		x.vari += g * g
+		if x.vari > 0 {
+			x.w -= lr * g / (math.Sqrt(x.vari) + float64(x.c.Epsilon))
+		}
 	}
 }
 
@@ -171,13 +231,17 @@ func twinTrajectory(c Config) [][]float64 {
 	}
 	var out [][]float64
 	for step := 1; step <= steps; step++ {
-		var values []float64
+		var values, gradients []float64
 		for i := range elements {
 			g := gradientAt(step, i-decayed, 2)
 			if i < decayed {
 				g = gradientAt(step, i, 0)
 			}
-			elements[i].step(step, float64(g), 0.1/float64(step))
+			gradients = append(gradients, float64(g))
+		}
+		groupStep(elements[:decayed], true, step, gradients[:decayed], 0.1/float64(step))
+		groupStep(elements[decayed:], false, step, gradients[decayed:], 0.1/float64(step))
+		for i := range elements {
 			values = append(values, elements[i].w)
 		}
 		out = append(out, values)

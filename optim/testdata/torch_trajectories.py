@@ -29,6 +29,10 @@ CASES = {
     "adam": lambda p: torch.optim.Adam(p, lr=1),
     "adam decay": lambda p: torch.optim.Adam(p, lr=1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.0625),
     "adamw": lambda p: torch.optim.AdamW(p, lr=1, weight_decay=0.0625),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1),
+    "rmsprop momentum": lambda p: torch.optim.RMSprop(p, lr=1, alpha=0.9, eps=1e-6, momentum=0.5, weight_decay=0.0625),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=1),
+    "adagrad decay": lambda p: torch.optim.Adagrad(p, lr=1, eps=1e-6, weight_decay=0.0625),
 }
 
 

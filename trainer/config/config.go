@@ -51,8 +51,10 @@ type Optim struct {
 	LR                  float64  `yaml:"lr"`
 	Momentum            float64  `yaml:"momentum"`
 	Dampening           float64  `yaml:"dampening"` // momentum
-	Beta1               float64  `yaml:"beta1"`     // adam, adamw
+	Beta1               float64  `yaml:"beta1"`     // adam, adamw, lamb
 	Beta2               float64  `yaml:"beta2"`
+	Alpha               float64  `yaml:"alpha"` // rmsprop
+	Trust               float64  `yaml:"trust"` // lars
 	Epsilon             float64  `yaml:"epsilon"`
 	WeightDecay         float64  `yaml:"weight_decay"`
 	DecayNormsAndBiases bool     `yaml:"decay_norms_and_biases"`
@@ -70,7 +72,8 @@ type Schedule struct {
 	StepSize   float64   `yaml:"step_size"`  // step: length between drops
 	Milestones []float64 `yaml:"milestones"` // multistep: where the drops are
 	Power      float64   `yaml:"power"`      // polynomial
-	Final      float64   `yaml:"final"`      // linear, cosine, polynomial: the end as a share of lr
+	Start      float64   `yaml:"start"`      // onecycle: the beginning as a share of lr
+	Final      float64   `yaml:"final"`      // linear, cosine, polynomial, onecycle: the end as a share of lr
 }
 
 // Train says how long and in which pieces.

@@ -11,8 +11,8 @@ func Default() *Config {
 	return &Config{
 		Model: Model{Name: "resnet20", Recompute: "none"},
 		Data:  data.Config{}.WithDefaults(),
-		Optim: Optim{Name: "momentum", LR: 0.1, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 5e-4,
-			Schedule: Schedule{Name: "cosine", Warmup: 0.05, Gamma: 0.1, StepSize: 0.3, Power: 1}},
+		Optim: Optim{Name: "momentum", LR: 0.1, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Alpha: 0.99, Trust: 0.001, Epsilon: 1e-8, WeightDecay: 5e-4,
+			Schedule: Schedule{Name: "cosine", Warmup: 0.05, Gamma: 0.1, StepSize: 0.3, Power: 1, Start: 0.04}},
 		Train:    Train{Epochs: 5, Seed: 1, Deterministic: "off", EvalEvery: Every{Epochs: 1}},
 		Parallel: Parallel{Pipeline: 1, Tensor: 1, Schedule: "1f1b", VirtualStages: 2, ActivationWire: "f32"},
 		Fusion:   Fusion{ThresholdMB: 16, FirstMB: 1, Overlap: true, Wire: Wire{Name: "f32"}, WireScope: "all"},

@@ -65,21 +65,24 @@ data.train_samples  of what is made up: samples to train on; 0 is 1024
 data.test_samples  of what is made up: samples to evaluate on; 0 is 256
 optim.name  sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, lars, lamb
 optim.lr  the learning rate before the schedule's factor
-optim.momentum  of momentum and nesterov, below 1
+optim.momentum  of momentum, nesterov and lars, and of rmsprop, where it is 0 unless given; below 1
 optim.dampening  of momentum
-optim.beta1  of adam and adamw: decay of the first moment
-optim.beta2  of adam and adamw: decay of the second moment
-optim.epsilon  of adam and adamw: added to the denominator
-optim.weight_decay  factor of the decay; adamw decays the weights themselves, the others add to the gradient
+optim.beta1  of adam, adamw and lamb: decay of the first moment
+optim.beta2  of adam, adamw and lamb: decay of the second moment
+optim.alpha  of rmsprop: decay of the mean square
+optim.trust  of lars: how large an update is beside the weights at optim.lr 1
+optim.epsilon  of adam, adamw, rmsprop, adagrad (1e-10 unless given) and lamb (1e-6 unless given): added to the denominator
+optim.weight_decay  factor of the decay; adamw and lamb decay the weights themselves, the others add to the gradient
 optim.decay_norms_and_biases  let weight decay act on norms and biases too
 optim.clip_norm  largest global norm of the gradients; 0 clips nothing
 optim.schedule.name  constant, step, multistep, linear, cosine, polynomial, onecycle
-optim.schedule.warmup  linear rise at the start: a share of the run below 1, a number of steps otherwise
+optim.schedule.warmup  linear rise at the start, of onecycle along half a cosine (0.3 unless given): a share of the run below 1, a number of steps otherwise
 optim.schedule.gamma  of step and multistep: the factor of a drop
 optim.schedule.step_size  of step: length between drops, a share of the run or a number of steps
 optim.schedule.milestones  of multistep: where the drops are, shares of the run or numbers of steps
 optim.schedule.power  of polynomial: the exponent
-optim.schedule.final  of linear, cosine and polynomial: the last rate as a share of optim.lr
+optim.schedule.start  of onecycle: the first rate as a share of optim.lr
+optim.schedule.final  of linear, cosine, polynomial and onecycle: the last rate as a share of optim.lr
 train.epochs  passes over the training set
 train.steps  optimizer steps, whatever the epochs; 0 goes by epochs
 train.seed  of weights, order of samples, augmentation and dropout

@@ -1,0 +1,26 @@
+package optim
+
+import "github.com/gradfusion/gradfusion/device"
+
+// adaGrad is AdaGrad (Duchi et al. 2011) as PyTorch has it, without decay of the
+// rate: g += decay*w; s += g*g; w -= lr * g / (sqrt(s) + epsilon).
+type adaGrad struct {
+	store
+	config Config
+}
+
+func (o *adaGrad) Init(dev device.Device, segments []Segment) (err error) {
+	o.store, err = newStore(dev, segments, o.config, "sum")
+	return err
+}
+
+func (o *adaGrad) Update(step int, segments []Segment, lr, scale float32) error {
+	o.mustHold(segments)
+	u := device.Update{Step: step, Scale: scale, Epsilon: o.config.Epsilon}
+	for i := range segments {
+		u.LR = lr * o.groups[i].LRFactor
+		u.WeightDecay = o.groups[i].WeightDecay
+		o.kernels.AdaGrad(u, segments[i].Value(), segments[i].Grad, o.tensors[0][i])
+	}
+	return nil
+}
