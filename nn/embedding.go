@@ -8,7 +8,8 @@ type Embedding struct {
 
 // NewEmbedding returns a layer whose parameter is name.weight. It starts as
 // PyTorch's does: normal with deviation 1. A model that wants another start sets
-// Weight.Init.
+// Weight.Init; one whose passes look up few of many vectors sets Weight.Sparse,
+// unless a Linear uses the Weight too, whose gradient has all rows.
 func NewEmbedding(name string, count, width int) *Embedding {
 	if count < 1 || width < 1 {
 		fail(name, "embedding", "%d vectors of width %d: both must be at least 1", count, width)

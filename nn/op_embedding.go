@@ -55,8 +55,13 @@ func (op *embeddingOp) BackwardWeight(t *Tape) {
 		return
 	}
 	d := op.d
-	dw, accumulate := t.GradOf(op.w)
-	d.Accumulate = accumulate
+	var dw device.Buf
+	if p := op.w.param; p.Sparse {
+		dw, d.Accumulate = p.sparseSlot(t), true
+		p.rows.add(d.Count, op.ids.Value.I32()[:d.Rows])
+	} else {
+		dw, d.Accumulate = t.GradOf(op.w)
+	}
 	t.kernels.EmbeddingBackward(d, dw, dy, op.ids.Value)
 	t.Deliver(op.w)
 }

@@ -21,6 +21,11 @@ type Param struct {
 
 	Value device.Buf // the master, F32
 
+	// Sparse keeps the gradient of a table by rows, of which a pass looks up few:
+	// see TouchedRows.
+	Sparse bool
+	rows   rowSet
+
 	slots  []slot
 	hooks  []func(p *Param, use, leaf int)
 	before func() error
@@ -85,8 +90,13 @@ func (p *Param) Before(f func() error) { p.before = f }
 func (p *Param) OnGrad(f func(p *Param, use, leaf int)) { p.hooks = append(p.hooks, f) }
 
 // Bind sets the memory of the gradient of one use; its content counts as
-// absent until something is written.
+// absent until something is written. A Sparse parameter has one slot for all
+// uses, which must be zero unless it is the one that is bound already.
 func (p *Param) Bind(use int, grad device.Buf) {
+	if p.Sparse {
+		p.clearRows()
+		use = 0
+	}
 	for len(p.slots) <= use {
 		p.slots = append(p.slots, slot{})
 	}
@@ -94,8 +104,9 @@ func (p *Param) Bind(use int, grad device.Buf) {
 }
 
 // ZeroGrad makes the next gradient of each use overwrite its slot; until then
-// gradients add up.
+// gradients add up. The slot of a Sparse parameter becomes zero.
 func (p *Param) ZeroGrad() {
+	p.clearRows()
 	for i := range p.slots {
 		p.slots[i].written = false
 	}
@@ -129,6 +140,10 @@ func (p *Param) GradTensor() *tensor.Dense {
 }
 
 func (p *Param) gradSlot(t *Tape, use int) (buf device.Buf, accumulate bool) {
+	if p.Sparse {
+		p.rows.all = true // whoever knows the rows calls sparseSlot
+		return p.sparseSlot(t), true
+	}
 	for len(p.slots) <= use {
 		p.slots = append(p.slots, slot{})
 	}
