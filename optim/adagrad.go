@@ -20,7 +20,9 @@ func (o *adaGrad) Update(step int, segments []Segment, lr, scale float32) error 
 	for i := range segments {
 		u.LR = lr * o.groups[i].LRFactor
 		u.WeightDecay = o.groups[i].WeightDecay
-		o.kernels.AdaGrad(u, segments[i].Value(), segments[i].Grad, o.tensors[0][i])
+		for p := o.pieces(&segments[i], u.WeightDecay == 0); p.next(); {
+			o.kernels.AdaGrad(u, p.of(segments[i].Value()), p.of(segments[i].Grad), p.of(o.tensors[0][i]))
+		}
 	}
 	return nil
 }

@@ -29,7 +29,9 @@ func (o *adam) Update(step int, segments []Segment, lr, scale float32) error {
 	for i := range segments {
 		u.LR = lr * o.groups[i].LRFactor
 		u.WeightDecay = o.groups[i].WeightDecay
-		o.kernels.Adam(u, segments[i].Value(), segments[i].Grad, o.tensors[0][i], o.tensors[1][i])
+		for p := o.pieces(&segments[i], false); p.next(); {
+			o.kernels.Adam(u, p.of(segments[i].Value()), p.of(segments[i].Grad), p.of(o.tensors[0][i]), p.of(o.tensors[1][i]))
+		}
 	}
 	return nil
 }

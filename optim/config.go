@@ -19,6 +19,9 @@ type Config struct {
 	WeightDecay         float32 `yaml:"weight_decay"`
 	DecayNormsAndBiases bool    `yaml:"decay_norms_and_biases"`
 	Groups              []Rule  `yaml:"groups"` // the first rule that matches a parameter holds
+	// Lazy updates of a table with a sparse gradient only the rows that have one
+	// in this step; see doc.go.
+	Lazy bool `yaml:"lazy"`
 }
 
 // New returns the optimizer that c describes, before Init. A setting out of
@@ -108,6 +111,9 @@ func (c Config) validate() error {
 	}
 	if !(c.Dampening >= 0 && c.Dampening <= 1) {
 		return fmt.Errorf("dampening is %g, want 0 to 1", c.Dampening)
+	}
+	if c.Lazy && (c.Name == "lars" || c.Name == "lamb") {
+		return fmt.Errorf("%s scales a parameter by norms of all its rows, so it cannot be lazy about some", c.Name)
 	}
 	if c.Name == "nesterov" && c.Dampening != 0 {
 		return fmt.Errorf("nesterov has no dampening, but dampening is %g", c.Dampening)

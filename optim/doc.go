@@ -9,6 +9,14 @@
 // parameter into segments, on one rank or over several, changes no bit; Norm
 // sums in one canonical tree, so neither does clipping.
 //
+// A table of which a step looks up few rows may have a sparse gradient: see
+// Segment.Rows. The exact form, which is the default, gives the bits of the dense
+// gradient: momentum, moments and decay act on all rows, so that an optimizer
+// passes over all of them, unless a zero gradient changes nothing, as with plain
+// SGD and AdaGrad without decay, which pass over the given rows only. The lazy form,
+// Config.Lazy, passes over the given rows only with any optimizer: other rows keep
+// weights and state, as in PyTorch's SparseAdam; bias correction counts all steps.
+//
 // The package leaves out which rank owns which segment, mixed precision, and
 // whether a step is to be taken at all.
 package optim

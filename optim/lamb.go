@@ -37,6 +37,9 @@ func (o *lamb) Norms(step int, segments []Segment, scale float32) (weights, upda
 	o.addWeights(segments)
 	u := o.numbers(step, scale)
 	for i := range segments {
+		if segments[i].Param.Frozen {
+			continue
+		}
 		u.WeightDecay = o.groups[i].WeightDecay
 		o.kernels.LAMBMoments(u, o.updates.of(i), segments[i].Value(), segments[i].Grad, o.tensors[0][i], o.tensors[1][i])
 	}
@@ -54,6 +57,9 @@ func (o *lamb) Update(step int, segments []Segment, lr, scale float32) error {
 	o.given = false
 	u := o.numbers(step, scale)
 	for i := range segments {
+		if segments[i].Param.Frozen {
+			continue
+		}
 		u.WeightDecay = o.groups[i].WeightDecay
 		u.LR = float32(float64(lr*o.groups[i].LRFactor) * o.ratio(i))
 		o.kernels.LAMBStep(u, segments[i].Value(), o.tensors[0][i], o.tensors[1][i])

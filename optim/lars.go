@@ -48,6 +48,9 @@ func (o *lars) Update(step int, segments []Segment, lr, scale float32) error {
 	// Here the momentum has the rate in it, so the rate multiplies what is added.
 	u := device.Update{Step: step, LR: 1, Momentum: o.config.Momentum}
 	for i := range segments {
+		if segments[i].Param.Frozen {
+			continue
+		}
 		group := o.groups[i]
 		rate := float64(lr*group.LRFactor) * o.ratio(i, group.WeightDecay, scale)
 		u.Scale = float32(rate * float64(scale))

@@ -12,6 +12,10 @@ type Segment struct {
 	Param  *nn.Param
 	Lo, Hi int
 	Grad   device.Buf // the gradient of the segment, F32, Hi-Lo elements
+	// Rows are the rows of the parameter that have a gradient, ascending, where
+	// the parameter is a table of which the others have none: Grad is zero there.
+	// Nil means all rows.
+	Rows []int32
 }
 
 // Value returns the segment's part of the master.
@@ -26,6 +30,7 @@ type Optimizer interface {
 	Init(dev device.Device, segments []Segment) error
 	// Update does one step (1 for the first) over the segments given to Init,
 	// in the same order, with this step's gradients; other segments panic.
+	// A parameter that is frozen keeps its value and its state.
 	// Gradients are multiplied by scale first, and the learning rate is lr
 	// times the factor of the parameter's group. It allocates nothing, and only
 	// an optimizer from elsewhere, such as interop/gorgonia's, returns an error:

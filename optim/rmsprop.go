@@ -29,7 +29,9 @@ func (o *rmsProp) Update(step int, segments []Segment, lr, scale float32) error 
 		if u.Momentum != 0 {
 			momentum = o.tensors[1][i]
 		}
-		o.kernels.RMSProp(u, segments[i].Value(), segments[i].Grad, o.tensors[0][i], momentum)
+		for p := o.pieces(&segments[i], false); p.next(); {
+			o.kernels.RMSProp(u, p.of(segments[i].Value()), p.of(segments[i].Grad), p.of(o.tensors[0][i]), p.of(momentum))
+		}
 	}
 	return nil
 }

@@ -36,7 +36,9 @@ func (o *sgd) Update(step int, segments []Segment, lr, scale float32) error {
 		if u.Momentum != 0 {
 			momentum = o.tensors[0][i]
 		}
-		o.kernels.SGD(u, segments[i].Value(), segments[i].Grad, momentum)
+		for p := o.pieces(&segments[i], u.Momentum == 0 && u.WeightDecay == 0); p.next(); {
+			o.kernels.SGD(u, p.of(segments[i].Value()), p.of(segments[i].Grad), p.of(momentum))
+		}
 	}
 	return nil
 }

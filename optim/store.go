@@ -12,6 +12,7 @@ import (
 type store struct {
 	dev      device.Device
 	kernels  device.Kernels
+	lazy     bool // see Config.Lazy
 	names    []string
 	segments []Segment // without gradients
 	groups   []Group
@@ -19,7 +20,7 @@ type store struct {
 }
 
 func newStore(dev device.Device, segments []Segment, c Config, names ...string) (store, error) {
-	s := store{dev: dev, kernels: dev.Kernels(), names: names, tensors: make([][]device.Buf, len(names))}
+	s := store{dev: dev, kernels: dev.Kernels(), lazy: c.Lazy, names: names, tensors: make([][]device.Buf, len(names))}
 	starts, total := make([]int, len(segments)), 0
 	for i, seg := range segments {
 		if err := seg.check(); err != nil {
