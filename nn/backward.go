@@ -32,7 +32,7 @@ func (t *Tape) put(v *Var, g device.Buf) {
 		t.kernels.Add(buf, buf, g)
 		return
 	}
-	t.kernels.Copy(buf, g)
+	t.copy(buf, g)
 }
 
 // pass is put for an input that may not need a gradient.
@@ -119,17 +119,17 @@ func (t *Tape) GradOf(v *Var) (buf device.Buf, accumulate bool) {
 	if v.hasGrad {
 		return v.grad, true
 	}
-	v.grad = t.arena.Get(device.F32, v.Shape.Len())
+	v.grad = t.arena.Get(v.gradType(), v.Shape.Len())
 	v.hasGrad = true
 	return v.grad, false
 }
 
 // gradOver is GradOf of x for an operation that needs the gradient of its
 // output y no longer and whose kernel may write over it: y's memory becomes
-// x's when both are as large and nothing has flowed into x yet.
+// x's when both are as large, of one type, and nothing has flowed into x yet.
 func (t *Tape) gradOver(x, y *Var) (buf device.Buf, accumulate bool) {
 	x, y = x.root(), y.root()
-	if x.hasGrad || x.param != nil || !y.hasGrad || x.Shape.Len() != y.Shape.Len() {
+	if x.hasGrad || x.param != nil || !y.hasGrad || x.Shape.Len() != y.Shape.Len() || x.gradType() != y.grad.Type {
 		return t.GradOf(x)
 	}
 	x.grad, x.hasGrad = y.grad, true

@@ -38,7 +38,7 @@ func (op *addOp) pass(t *Tape, x *Var, dy device.Buf) {
 	case accumulate:
 		t.kernels.Add(dx, dx, dy)
 	case op.y.hasGrad || op.moved:
-		t.kernels.Copy(dx, dy)
+		t.copy(dx, dy)
 	default:
 		op.moved = true // dx is dy
 	}

@@ -4,6 +4,7 @@ import "github.com/gradfusion/gradfusion/device"
 
 type attentionOp struct {
 	x, y   *Var
+	in     device.Buf // x as it is read
 	logsum device.Buf
 	d      device.Attention
 }
@@ -25,9 +26,10 @@ func (t *Tape) Attention(layer string, qkv *Var, heads int, causal bool) *Var {
 	op := Record[attentionOp](t)
 	op.x = qkv
 	op.d = device.Attention{Batch: s.Dims[0], Length: s.Dims[1], Heads: heads, Width: s.Dims[2] / (3 * heads), Causal: causal}
-	op.y = t.Output(s.withColumns(s.Dims[2]/3), qkv)
+	op.in = t.operand(qkv)
+	op.y = t.product(s.withColumns(s.Dims[2]/3), qkv)
 	op.logsum = t.Scratch(device.F32, op.d.LogLen())
-	t.kernels.AttentionForward(op.d, op.y.Value, op.logsum, qkv.Value)
+	t.kernels.AttentionForward(op.d, op.y.Value, op.logsum, op.in)
 	return op.y
 }
 
@@ -39,7 +41,7 @@ func (op *attentionOp) BackwardInput(t *Tape) {
 	d := op.d
 	dx, accumulate := t.GradOf(op.x)
 	d.Accumulate = accumulate
-	t.kernels.AttentionBackward(d, dx, dy, op.x.Value, op.y.Value, op.logsum)
+	t.kernels.AttentionBackward(d, dx, dy, op.in, op.y.Value, op.logsum)
 }
 
 func (op *attentionOp) BackwardWeight(*Tape) {}

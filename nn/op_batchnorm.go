@@ -9,6 +9,7 @@ import (
 type batchNormOp struct {
 	x, residual, y              *Var
 	scale, shift                *Var
+	factor, offset              device.Buf // scale and shift as they are read
 	mean, invstd                device.Buf
 	dscale, dshift              device.Buf
 	d                           device.BatchNorm
@@ -42,8 +43,9 @@ func (t *Tape) BatchNorm(x *Var, n Norm, residual *Var, act device.Activation) *
 	d := n.describe(x, residual, act)
 	op := Record[batchNormOp](t)
 	op.x, op.residual, op.d = x, residual, d
-	op.scale, op.shift = n.Scale.Use(t), n.Shift.Use(t)
-	op.y = t.Output(x.Shape, x, residual, op.scale, op.shift)
+	op.scale, op.shift = n.Scale.read(t, true), n.Shift.read(t, true)
+	op.factor, op.offset = t.wide(op.scale), t.wide(op.shift)
+	op.y = t.normal(x.Shape, x, residual, op.scale, op.shift)
 	op.mean, op.invstd = t.Scratch(device.F32, d.C), t.Scratch(device.F32, d.C)
 	if t.Pass.Training {
 		op.dscale, op.dshift = t.Scratch(device.F32, d.C), t.Scratch(device.F32, d.C)
@@ -53,7 +55,7 @@ func (t *Tape) BatchNorm(x *Var, n Norm, residual *Var, act device.Activation) *
 	if residual != nil {
 		added = residual.Value
 	}
-	t.kernels.BatchNormForward(d, op.y.Value, x.Value, op.mean, op.invstd, op.scale.Value, op.shift.Value, added)
+	t.kernels.BatchNormForward(d, op.y.Value, x.Value, op.mean, op.invstd, op.factor, op.offset, added)
 	return op.y
 }
 
@@ -153,9 +155,9 @@ func (op *batchNormOp) compute(t *Tape) {
 		dresidual = t.arena.Get(device.F32, op.residual.Shape.Len())
 	}
 	t.kernels.BatchNormBackward(d, dx, dresidual, op.dscale, op.dshift, dy,
-		op.x.Value, op.y.Value, op.mean, op.invstd, op.scale.Value, op.constant || op.across != nil)
+		op.x.Value, op.y.Value, op.mean, op.invstd, op.factor, op.constant || op.across != nil)
 	if op.across != nil && !op.constant {
-		op.centre(t, dx, op.scale.Value)
+		op.centre(t, dx, op.factor)
 	}
 	if addResidual {
 		t.kernels.Add(sum, sum, dresidual)

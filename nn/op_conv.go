@@ -18,6 +18,7 @@ func (e Extent) or1() Extent {
 
 type convOp struct {
 	x, w, b, y *Var
+	in         device.Buf // x as it is read
 	d          device.Conv
 }
 
@@ -51,14 +52,15 @@ func (t *Tape) Conv2d(x *Var, w, b *Param, c ConvConfig) *Var {
 	}
 	checkWindow(layer, "conv2d", x.Shape, Extent{d.ReachH(), d.ReachW()}, stride, c.Padding)
 	op := Record[convOp](t)
-	op.x, op.w, op.d = x, w.Use(t), d
+	op.x, op.w, op.d = x, w.read(t, false), d
+	op.in = t.operand(x)
 	var bias device.Buf
 	if b != nil {
 		op.b = b.Use(t)
 		bias = op.b.Value
 	}
-	op.y = t.Output(Image(d.N, d.K, d.OutH(), d.OutW()), x, op.w, op.b)
-	t.kernels.ConvForward(d, op.y.Value, x.Value, op.w.Value, bias)
+	op.y = t.product(Image(d.N, d.K, d.OutH(), d.OutW()), x, op.w, op.b)
+	t.kernels.ConvForward(d, op.y.Value, op.in, op.w.Value, bias)
 	return op.y
 }
 
@@ -100,7 +102,7 @@ func (op *convOp) BackwardWeight(t *Tape) {
 	if op.w.NeedsGrad() {
 		dw, accumulate := t.GradOf(op.w)
 		d.Accumulate = accumulate
-		t.kernels.ConvBackwardWeight(d, dw, op.x.Value, dy)
+		t.kernels.ConvBackwardWeight(d, dw, op.in, dy)
 		t.Deliver(op.w)
 	}
 }

@@ -20,11 +20,11 @@ func (t *Tape) Embedding(ids *Var, w *Param) *Var {
 		fail(layer, "embedding", "input of shape %s and type %s, want tokens or sequences x tokens of i32", ids.Shape, ids.Value.Type)
 	}
 	op := Record[embeddingOp](t)
-	op.ids, op.w = ids, w.Use(t)
+	op.ids, op.w = ids, w.read(t, false)
 	op.d = device.Embedding{Rows: ids.Shape.Len(), Count: w.Shape[0], Width: w.Shape[1]}
 	s := ids.Shape
 	s.Rank++
-	op.y = t.Output(s.withColumns(op.d.Width), op.w)
+	op.y = t.normal(s.withColumns(op.d.Width), op.w)
 	defer nameIndex(layer, ids.Shape)
 	t.kernels.EmbeddingForward(op.d, op.y.Value, op.w.Value, ids.Value)
 	return op.y
@@ -85,8 +85,8 @@ func (t *Tape) AddPositions(x *Var, w *Param) *Var {
 		fail(layer, "positions", "input of shape %s has %d tokens, the layer has %d positions", x.Shape, x.Shape.Dims[1], w.Shape[0])
 	}
 	op := Record[positionsOp](t)
-	op.x, op.w, op.n = x, w.Use(t), x.Shape.Dims[1]*x.Shape.Dims[2]
-	op.y = t.Output(x.Shape, x, op.w)
+	op.x, op.w, op.n = x, w.read(t, false), x.Shape.Dims[1]*x.Shape.Dims[2]
+	op.y = t.normal(x.Shape, x, op.w)
 	table := op.w.Value.Slice(0, op.n)
 	for i := range x.Shape.Rows() {
 		lo, hi := i*op.n, (i+1)*op.n

@@ -4,6 +4,7 @@ import "github.com/gradfusion/gradfusion/device"
 
 type layerNormOp struct {
 	x, y, scale, shift *Var
+	factor, offset     device.Buf // scale and shift as they are read
 	mean, invstd       device.Buf
 	dscale, dshift     device.Buf
 	d                  device.LayerNorm
@@ -25,13 +26,14 @@ func (t *Tape) LayerNorm(x *Var, scale, shift *Param, epsilon float32) *Var {
 	}
 	op := Record[layerNormOp](t)
 	op.x, op.d = x, device.LayerNorm{Rows: rows, Cols: columns, Epsilon: epsilon}
-	op.scale, op.shift = scale.Use(t), shift.Use(t)
-	op.y = t.Output(x.Shape, x, op.scale, op.shift)
+	op.scale, op.shift = scale.read(t, true), shift.read(t, true)
+	op.factor, op.offset = t.wide(op.scale), t.wide(op.shift)
+	op.y = t.normal(x.Shape, x, op.scale, op.shift)
 	op.mean, op.invstd = t.Scratch(device.F32, rows), t.Scratch(device.F32, rows)
 	if t.Pass.Training {
 		op.dscale, op.dshift = t.Scratch(device.F32, columns), t.Scratch(device.F32, columns)
 	}
-	t.kernels.LayerNormForward(op.d, op.y.Value, op.mean, op.invstd, x.Value, op.scale.Value, op.shift.Value)
+	t.kernels.LayerNormForward(op.d, op.y.Value, op.mean, op.invstd, x.Value, op.factor, op.offset)
 	return op.y
 }
 
@@ -52,7 +54,7 @@ func (op *layerNormOp) compute(t *Tape) {
 	if op.x.NeedsGrad() {
 		dx, d.Accumulate = t.gradOver(op.x, op.y)
 	}
-	t.kernels.LayerNormBackward(d, dx, op.dscale, op.dshift, dy, op.x.Value, op.mean, op.invstd, op.scale.Value)
+	t.kernels.LayerNormBackward(d, dx, op.dscale, op.dshift, dy, op.x.Value, op.mean, op.invstd, op.factor)
 }
 
 func (op *layerNormOp) BackwardInput(t *Tape) { op.compute(t) }

@@ -4,6 +4,7 @@ import "github.com/gradfusion/gradfusion/device"
 
 type linearOp struct {
 	x, w, b, y *Var
+	in         device.Buf    // x as it is read
 	d          device.MatMul // of the forward pass
 }
 
@@ -25,15 +26,16 @@ func (t *Tape) Linear(x *Var, w, b *Param) *Var {
 			x.Shape, columns, w.shape(), in)
 	}
 	op := Record[linearOp](t)
-	op.x, op.w = x, w.Use(t)
+	op.x, op.w = x, w.read(t, false)
+	op.in = t.operand(x)
 	op.d = device.MatMul{M: rows, N: out, K: in, TransB: true}
 	var bias device.Buf
 	if b != nil {
 		op.b = b.Use(t)
 		bias = op.b.Value
 	}
-	op.y = t.Output(x.Shape.withColumns(out), x, op.w, op.b)
-	t.kernels.MatMul(op.d, op.y.Value, x.Value, op.w.Value, bias)
+	op.y = t.product(x.Shape.withColumns(out), x, op.w, op.b)
+	t.kernels.MatMul(op.d, op.y.Value, op.in, op.w.Value, bias)
 	return op.y
 }
 
@@ -61,7 +63,7 @@ func (op *linearOp) BackwardWeight(t *Tape) {
 	if op.w.NeedsGrad() {
 		dw, accumulate := t.GradOf(op.w)
 		d := device.MatMul{M: op.d.N, N: op.d.K, K: op.d.M, TransA: true, Accumulate: accumulate}
-		t.kernels.MatMul(d, dw, dy, op.x.Value, device.Buf{})
+		t.kernels.MatMul(d, dw, dy, op.in, device.Buf{})
 		t.Deliver(op.w)
 	}
 }

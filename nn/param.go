@@ -26,6 +26,9 @@ type Param struct {
 	Sparse bool
 	rows   rowSet
 
+	version int     // of the master; see Changed
+	half    rounded // the master as products read it
+
 	slots  []slot
 	hooks  []func(p *Param, use, leaf int)
 	before func() error

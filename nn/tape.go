@@ -25,6 +25,8 @@ type Pass struct {
 	// only; the backward pass runs each block again before it needs the rest.
 	// Gradients and statistics keep their bits.
 	Recompute bool
+	// Precision says what has 16 bits.
+	Precision Precision
 }
 
 // Tape records a forward pass and owns its activations. It reuses records,
@@ -40,6 +42,7 @@ type Tape struct {
 	kernels device.Kernels
 	arena   *device.Arena
 
+	passes  int // begun
 	ops     []Op
 	count   int // recorded operations; ops may be longer, kept for reuse
 	vars    []*Var
@@ -107,6 +110,7 @@ func (t *Tape) Begin(p Pass) {
 		inner.Begin(p)
 	}
 	t.Pass, t.count, t.inners = p, 0, 0
+	t.passes++
 	t.kept = t.kept[:0]
 	t.lists, t.uses = t.lists[:0], t.uses[:0]
 	t.marks, t.seeds = t.marks[:0], t.seeds[:0]
@@ -155,11 +159,16 @@ func Record[T any, P interface {
 }
 
 // Output makes the result of the operation that was recorded last; its content
-// is undefined. It needs a gradient when any of inputs does.
+// is undefined. It needs a gradient when any of inputs does, and has their type
+// as Precision says.
 func (t *Tape) Output(s Shape, inputs ...*Var) *Var {
+	return t.output(t.Pass.Precision.passive(inputs), s, inputs)
+}
+
+func (t *Tape) output(typ device.Type, s Shape, inputs []*Var) *Var {
 	v := t.newVar()
 	v.Shape, v.owned = s, true
-	v.Value = t.arena.Get(device.F32, s.Len())
+	v.Value = t.arena.Get(typ, s.Len())
 	for _, in := range inputs {
 		v.needs = v.needs || in.NeedsGrad()
 	}

@@ -31,6 +31,8 @@ type Device struct {
 	conv convMethod
 	pool *pool
 
+	mixed mixed
+
 	regions device.HostRegions
 
 	mu   sync.Mutex
@@ -55,7 +57,9 @@ func New(c Config) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu device: %w", err)
 	}
-	return &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads))}, nil
+	d := &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads))}
+	d.mixed = mixed{device.NewWidened((*kernels)(d), device.HostAlloc), (*kernels)(d)}
+	return d, nil
 }
 
 // Name returns "cpu(avx512)", or as the kernels are called.
@@ -84,7 +88,7 @@ func (d *Device) After(e device.Event) { _ = e.Wait(context.Background()) }
 
 // Kernels returns the arithmetic. It panics with a *device.ShapeError on
 // arguments that do not fit.
-func (d *Device) Kernels() device.Kernels { return (*kernels)(d) }
+func (d *Device) Kernels() device.Kernels { return &d.mixed }
 
 // Close ends the goroutines, waits for them and unmaps the regions. Kernels
 // called later run on their caller alone.

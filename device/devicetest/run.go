@@ -31,6 +31,7 @@ func Run(t *testing.T, open func() device.Device) {
 	t.Helper()
 	d := open()
 	compareAll(t, d, naive.New(), false)
+	t.Run("16 bits", func(t *testing.T) { mixedTypes(t, d) })
 	t.Run("misuse", func(t *testing.T) { misuse(t, d.Kernels()) })
 	t.Run("memory", func(t *testing.T) { allocations(t, d) })
 	if err := d.Close(); err != nil {

@@ -32,6 +32,10 @@ func (k *kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 		k.Kernels.ConvForward(d, y, x, w, bias)
 		return
 	}
+	if device.IsHalf(y, x, w) {
+		k.owner.widened.ConvForward(d, y, x, w, bias)
+		return
+	}
 	requireConv("ConvForward", d, "x", x, "y", y, "w", w)
 	if !bias.IsZero() {
 		device.Require("ConvForward", "bias", bias, device.F32, d.K)
@@ -59,6 +63,10 @@ func (k *kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, w device.Buf) {
 	if !unfolds(d) {
 		k.Kernels.ConvBackwardInput(d, dx, dy, w)
+		return
+	}
+	if device.IsHalf(dx, dy, w) {
+		k.owner.widened.ConvBackwardInput(d, dx, dy, w)
 		return
 	}
 	requireConv("ConvBackwardInput", d, "dx", dx, "dy", dy, "w", w)
@@ -96,6 +104,10 @@ func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, w device.Buf) {
 func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	if !unfolds(d) {
 		k.Kernels.ConvBackwardWeight(d, dw, x, dy)
+		return
+	}
+	if device.IsHalf(x, dy) {
+		k.owner.widened.ConvBackwardWeight(d, dw, x, dy)
 		return
 	}
 	requireConv("ConvBackwardWeight", d, "x", x, "dy", dy, "dw", dw)

@@ -30,6 +30,7 @@ func Libraries() []string { return []string{"openblas", "onednn"} }
 type Device struct {
 	*cpu.Device
 	library library
+	widened *device.Widened // over this device's kernels, for its own products
 
 	mu   sync.Mutex
 	free []*scratch
@@ -80,7 +81,9 @@ func wrap(c cpu.Config, l library) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{Device: inner, library: l}, nil
+	d := &Device{Device: inner, library: l}
+	d.widened = device.NewWidened(d.Kernels(), d.Alloc)
+	return d, nil
 }
 
 // Name returns the library's name and the cpu device's, such as

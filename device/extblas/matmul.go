@@ -9,6 +9,10 @@ import (
 // MatMul multiplies with the library; the bias is laid into C first, and the
 // activation applied after.
 func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
+	if device.IsHalf(c, a, b) {
+		k.owner.widened.MatMul(d, c, a, b, bias)
+		return
+	}
 	if d.K == 0 || d.M == 0 || d.N == 0 || c.Type != device.F32 || a.Type != device.F32 || b.Type != device.F32 {
 		k.Kernels.MatMul(d, c, a, b, bias) // also refuses what does not fit
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// Device implements device.Device with plain loops. It has no state.
-type Device struct{}
+// Device implements device.Device with plain loops.
+type Device struct{ kernels *device.Widened }
 
 var (
 	_ device.Device  = (*Device)(nil)
@@ -15,7 +15,7 @@ var (
 )
 
 // New returns a Device.
-func New() *Device { return &Device{} }
+func New() *Device { return &Device{device.NewWidened(kernels{}, device.HostAlloc)} }
 
 // Name returns "naive".
 func (*Device) Name() string { return "naive" }
@@ -39,7 +39,7 @@ func (*Device) Record() device.Event { return done{} }
 func (*Device) After(e device.Event) { _ = e.Wait(context.Background()) }
 
 // Kernels returns the arithmetic.
-func (*Device) Kernels() device.Kernels { return kernels{} }
+func (d *Device) Kernels() device.Kernels { return d.kernels }
 
 // Close does nothing.
 func (*Device) Close() error { return nil }
