@@ -16,7 +16,7 @@ func (s Schedule) Check(stages, micros int) error {
 	if stages < 1 || micros < 0 {
 		return fmt.Errorf("schedule: %d stages and %d micro-batches, want at least 1 and 0", stages, micros)
 	}
-	c := &checker{s: s, stages: stages, micros: micros, seen: map[Action]Position{}}
+	c := &checker{s: s, stages: stages, micros: micros, seen: newPlaces(s)}
 	for rank, list := range s {
 		for i, a := range list {
 			if err := c.visit(Position{rank, i}, a); err != nil {
@@ -86,7 +86,7 @@ func stagesAt(list []Action, at []int) []int {
 type checker struct {
 	s              Schedule
 	stages, micros int
-	seen           map[Action]Position
+	seen           *places
 }
 
 // visit checks what an action and those before it tell.
@@ -106,13 +106,12 @@ func (c *checker) visit(at Position, a Action) error {
 	case a.Micro < 0 || a.Micro >= c.micros:
 		return c.s.fault(at, "%s: there is no micro-batch %d, only %d", a, a.Micro, c.micros)
 	}
-	if before, ok := c.seen[a]; ok {
+	if before, ok := c.seen.of(a); ok {
 		return c.s.fault(at, "%s stands at rank %d, action %d already", a, before.Rank, before.Index)
 	}
-	c.seen[a] = at
-	for _, need := range within(a) {
-		before, ok := c.seen[need]
-		if !ok || before.Rank != at.Rank {
+	c.seen.put(a, at)
+	if need, any := within(a); any {
+		if before, ok := c.seen.of(need); !ok || before.Rank != at.Rank {
 			return c.s.fault(at, "%s without %s before it on the same rank", a, need)
 		}
 	}
@@ -121,22 +120,22 @@ func (c *checker) visit(at Position, a Action) error {
 		if a.Kind == Backward {
 			other.Kind = Input
 		}
-		if before, ok := c.seen[other]; ok {
+		if before, ok := c.seen.of(other); ok {
 			return c.s.fault(at, "%s, but rank %d runs %s", a, before.Rank, other)
 		}
 	}
 	return nil
 }
 
-// within lists what must stand before a on its rank.
-func within(a Action) []Action {
+// within tells what must stand before a on its rank, if anything.
+func within(a Action) (need Action, any bool) {
 	switch a.Kind {
 	case Backward, Input:
-		return []Action{{Forward, a.Stage, a.Micro}}
+		return Action{Forward, a.Stage, a.Micro}, true
 	case Weight:
-		return []Action{{Input, a.Stage, a.Micro}}
+		return Action{Input, a.Stage, a.Micro}, true
 	}
-	return nil
+	return need, false
 }
 
 // complete checks that nothing is missing. The arrow points behind the end of
@@ -144,18 +143,18 @@ func within(a Action) []Action {
 func (c *checker) complete() error {
 	for micro := range c.micros {
 		for stage := range c.stages {
-			forward, ok := c.seen[Action{Forward, stage, micro}]
+			forward, ok := c.seen.of(Action{Forward, stage, micro})
 			if !ok {
 				return c.s.fault(c.endOf(stage), "%s is missing", Action{Forward, stage, micro})
 			}
-			if _, ok := c.seen[Action{Backward, stage, micro}]; ok {
+			if _, ok := c.seen.of(Action{Backward, stage, micro}); ok {
 				continue
 			}
-			input, ok := c.seen[Action{Input, stage, micro}]
+			input, ok := c.seen.of(Action{Input, stage, micro})
 			if !ok {
 				return c.s.fault(c.behind(forward), "%s is missing", Action{Backward, stage, micro})
 			}
-			if _, ok := c.seen[Action{Weight, stage, micro}]; !ok {
+			if _, ok := c.seen.of(Action{Weight, stage, micro}); !ok {
 				return c.s.fault(c.behind(input), "%s is missing", Action{Weight, stage, micro})
 			}
 		}

@@ -46,13 +46,16 @@ func checkForms(t *testing.T, schedule, name string, timing Timing, p, v, m int)
 	if m == 0 {
 		return
 	}
-	idle := map[string]int{"zb-h1": p - 1}
-	want, ok := idle[schedule]
-	if !ok {
-		want = 3 * (p - 1) // a share of (p-1)/(v m+p-1)
-	}
-	if fills := schedule == "gpipe" || schedule == "1f1b" || m >= p; fills {
-		require.Equal(t, float64(3*m*v+want), timing.Span, name)
+	busy := float64(3 * m * v)
+	idle := timing.Span - busy
+	switch {
+	case schedule == "gpipe" || schedule == "1f1b" || m >= p && (schedule == "interleaved" || schedule == "looped-bfs"):
+		require.Equal(t, float64(3*(p-1)), idle, name)
+		require.InDelta(t, float64(p-1)/float64(v*m+p-1), timing.IdleShare(), 1e-12, "one division apart")
+	case m >= p && schedule == "zb-h1" || m >= 2*p && schedule == "dualpipe-v" || m == p && schedule == "zb-v":
+		require.Equal(t, float64(p-1), idle, name)
+	case m >= p:
+		require.LessOrEqual(t, idle, float64(2*(p-1)), name)
 	}
 	for r, rank := range timing.Ranks {
 		require.LessOrEqual(t, rank.PeakHeld, peak(schedule, p, v, m, r), "%s, rank %d", name, r)
@@ -66,6 +69,10 @@ func peak(schedule string, p, v, m, r int) int {
 		return min(m, p-r)
 	case "zb-h1":
 		return min(m, p)
+	case "zb-v":
+		return min(2*m, 2*p)
+	case "dualpipe-v":
+		return min(2*m, 2*p+1)
 	case "interleaved":
 		groups := max(m/p, 1)
 		return min(m*v, (v-1)*((m+groups-1)/groups)+2*(p-1-r)+1)
@@ -97,6 +104,48 @@ func TestSameArms(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, SameArms(a, b), "rank 0, action 0: column 1 arms [0 1], column 0 arms [1 0]")
 	require.NoError(t, SameArms(a, WithArms(Schedule{{}}, [][]int{{0, 1}})))
+}
+
+// Columns of a data-parallel job have runs of different lengths.
+func TestColumnsArmAlike(t *testing.T) {
+	for _, g := range generators() {
+		for p := 1; p <= 6; p++ {
+			var columns []Schedule
+			for m := range 20 {
+				columns = append(columns, g.make(p, g.stages(2), m))
+			}
+			require.NoError(t, SameArms(columns...), "%s of %d ranks", g.name, p)
+		}
+	}
+}
+
+func TestFirst(t *testing.T) {
+	for _, g := range generators() {
+		v := g.stages(2)
+		s := g.make(3, v, 7)
+		require.Equal(t, 7, s.Micros())
+		for m := range 8 {
+			require.NoError(t, s.First(m).Check(3*v, m), g.name)
+			require.Equal(t, m, s.First(m).Micros())
+		}
+		require.Equal(t, s, s.First(7))
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, name := range Names() {
+		per, err := StagesPerRank(name, 3)
+		require.NoError(t, err)
+		s, err := New(name, 4, 3, 5)
+		require.NoError(t, err)
+		require.NoError(t, s.Check(4*per, 5))
+	}
+	_, err := New("fastest", 4, 1, 5)
+	require.EqualError(t, err, `"fastest" is no schedule: want one of gpipe, 1f1b, interleaved, zb-h1, zb-v, looped-bfs, dualpipe-v`)
+	_, err = New("interleaved", 4, 0, 5)
+	require.EqualError(t, err, "schedule interleaved: 0 stages a rank, want at least 1")
+	_, err = New("1f1b", 0, 1, 5)
+	require.EqualError(t, err, "schedule 1f1b: 0 ranks and 5 micro-batches, want at least 1 and 0")
 }
 
 func TestCheckRefusesNonsense(t *testing.T) {

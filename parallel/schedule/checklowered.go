@@ -7,16 +7,16 @@ package schedule
 // received or at once. A fault is an *Error that shows where. That the
 // computations are right is proved by Check, which lowers and does this as well.
 func (s Schedule) CheckLowered() error {
-	m := &movement{s: s, owners: s.Owners(), places: map[Action]Position{}}
+	m := &movement{s: s, owners: s.Owners(), places: newPlaces(s)}
 	for rank, list := range s {
 		for i, a := range list {
 			if a.Kind == Arm || a.Kind == Wait {
 				continue
 			}
-			if before, ok := m.places[product(a)]; ok {
+			if before, ok := m.places.of(product(a)); ok {
 				return s.fault(Position{rank, i}, "%s stands at rank %d, action %d already", a, before.Rank, before.Index)
 			}
-			m.places[product(a)] = Position{rank, i}
+			m.places.put(product(a), Position{rank, i})
 		}
 	}
 	for rank, list := range s {
@@ -36,7 +36,7 @@ func (s Schedule) CheckLowered() error {
 type movement struct {
 	s      Schedule
 	owners []int
-	places map[Action]Position // Backward as Input
+	places *places // Backward as Input
 }
 
 // visit checks that what must go with an action is there.
@@ -57,14 +57,14 @@ func (m *movement) visit(at Position, a Action) error {
 	if peer < 0 || peer == at.Rank {
 		return m.s.fault(at, "%s goes to no other rank", a)
 	}
-	if place, ok := m.places[otherEnd(a)]; !ok || place.Rank != peer {
+	if place, ok := m.places.of(otherEnd(a)); !ok || place.Rank != peer {
 		return m.s.fault(at, "%s without %s on rank %d", a, otherEnd(a), peer)
 	}
 	need := Action{Forward, a.Stage, a.Micro}
 	if a.Kind == SendBackward || a.Kind == RecvBackward {
 		need.Kind = Input
 	}
-	if place, ok := m.places[need]; !ok || place.Rank != at.Rank {
+	if place, ok := m.places.of(need); !ok || place.Rank != at.Rank {
 		return m.s.fault(at, "%s without %s on its rank", a, need)
 	}
 	return nil
@@ -77,7 +77,7 @@ func (m *movement) linked(at Position, a, recv, send Action) error {
 		if peer < 0 || peer == at.Rank {
 			continue
 		}
-		place, ok := m.places[link]
+		place, ok := m.places.of(link)
 		switch {
 		case !ok || place.Rank != at.Rank:
 			return m.s.fault(at, "%s without %s on its rank", a, link)

@@ -5,7 +5,8 @@
 // schedules of one stage, so a training step has one path.
 //
 // A generator such as OneStage, GPipe or OneForwardOneBackward makes a
-// Schedule, or ReadCSV reads a user's own. Check proves it complete and free of
-// deadlock, Simulate tells span, idle time and memory for given costs, and Grid
-// draws it.
+// Schedule, New makes one by its name, or ReadCSV reads a user's own. Check proves
+// it complete and free of deadlock, Simulate tells span, idle time and memory for
+// given costs, Grid draws it, and Lower adds the sends and receives that an
+// executor needs.
 package schedule

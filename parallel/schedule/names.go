@@ -24,7 +24,9 @@ func generators() []generator {
 		{"1f1b", one, func(p, _, m int) Schedule { return OneForwardOneBackward(p, m) }},
 		{"interleaved", asked, Interleaved},
 		{"zb-h1", one, func(p, _, m int) Schedule { return ZeroBubbleH1(p, m) }},
+		{"zb-v", two, func(p, _, m int) Schedule { return ZeroBubbleV(p, m) }},
 		{"looped-bfs", asked, LoopedBreadthFirst},
+		{"dualpipe-v", two, func(p, _, m int) Schedule { return DualPipeV(p, m) }},
 	}
 }
 

@@ -1,6 +1,9 @@
 package schedule
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Costs are the times that Simulate counts with, in any one unit.
 type Costs struct {
@@ -81,8 +84,7 @@ func (s Schedule) Simulate(costs Costs) (Timing, error) {
 	}
 	for rank, list := range s {
 		if next := r.next[rank]; next < len(list) {
-			missing, _ := r.blocked(list[next])
-			return Timing{}, s.fault(Position{rank, next}, "%s waits for %s", list[next], r.whyMissing(missing))
+			return Timing{}, s.fault(Position{rank, next}, "%s waits for %s", list[next], r.why(rank))
 		}
 	}
 	return r.timing(), nil
@@ -92,10 +94,9 @@ func (s Schedule) Simulate(costs Costs) (Timing, error) {
 type run struct {
 	s        Schedule
 	costs    Costs
-	last     int            // the last stage
-	done     map[Action]end // by what the action computes, Backward as Input
-	waiting  map[Action][]int
-	where    map[Action]Position
+	last     int // the last stage
+	where    *places
+	waiting  [][]waiter // by the rank that is waited for
 	next     []int
 	clock    []float64
 	held     []int
@@ -103,10 +104,8 @@ type run struct {
 	finished float64
 }
 
-type end struct {
-	at   float64
-	rank int
-}
+// waiter is a rank that goes on when the action of that index is done.
+type waiter struct{ index, rank int }
 
 // product is what others wait for: an input's gradient, whichever action made it.
 func product(a Action) Action {
@@ -118,17 +117,18 @@ func product(a Action) Action {
 
 func newRun(s Schedule, costs Costs) (*run, error) {
 	r := &run{
-		s: s, costs: costs,
-		done: map[Action]end{}, waiting: map[Action][]int{}, where: map[Action]Position{},
+		s: s, costs: costs, where: newPlaces(s), waiting: make([][]waiter, len(s)),
 		next: make([]int, len(s)), clock: make([]float64, len(s)), held: make([]int, len(s)),
 		out: make([]RankTiming, len(s)),
 	}
 	for rank, list := range s {
+		r.out[rank].Starts = make([]float64, 0, len(list))
+		r.out[rank].Ends = make([]float64, 0, len(list))
 		for i, a := range list {
 			if a.Kind >= SendForward {
 				return nil, s.fault(Position{rank, i}, "%s: sends and receives follow from the computations and are not simulated", a)
 			}
-			r.where[product(a)] = Position{rank, i}
+			r.where.put(a, Position{rank, i})
 			r.last = max(r.last, a.Stage)
 		}
 	}
@@ -141,22 +141,30 @@ func (r *run) advance(rank int, ready []int) []int {
 	list := r.s[rank]
 	for r.next[rank] < len(list) {
 		a := list[r.next[rank]]
-		if missing, blocked := r.blocked(a); blocked {
-			r.waiting[missing] = append(r.waiting[missing], rank)
-			return ready
-		}
 		start := r.clock[rank]
-		for _, need := range r.needs(a) {
-			if d := r.done[need]; d.rank != rank {
-				start = max(start, d.at+r.costs.Hop)
+		needs, n := r.needs(a)
+		for _, need := range needs[:n] {
+			at, ok := r.where.ofProduct(need)
+			if !ok {
+				return ready
+			}
+			if r.next[at.Rank] <= at.Index {
+				r.waiting[at.Rank] = append(r.waiting[at.Rank], waiter{at.Index, rank})
+				return ready
+			}
+			if at.Rank != rank {
+				start = max(start, r.out[at.Rank].Ends[at.Index]+r.costs.Hop)
 			}
 		}
 		cost := r.costs.of(a)
 		r.clock[rank] = start + cost
 		r.record(rank, a, start, cost)
-		p := product(a)
-		ready = append(ready, r.waiting[p]...)
-		delete(r.waiting, p)
+		r.waiting[rank] = slices.DeleteFunc(r.waiting[rank], func(w waiter) bool {
+			if w.index == r.next[rank] {
+				ready = append(ready, w.rank)
+			}
+			return w.index == r.next[rank]
+		})
 		r.next[rank]++
 	}
 	return ready
@@ -174,51 +182,44 @@ func (r *run) record(rank int, a Action, start, cost float64) {
 	case a.completesGradient():
 		r.held[rank]--
 	}
-	if a.Kind <= Weight {
-		r.done[product(a)] = end{at: start + cost, rank: rank}
-		r.finished = max(r.finished, start+cost)
-	}
+	r.finished = max(r.finished, start+cost)
 }
 
 // needs lists the products that a depends on.
-func (r *run) needs(a Action) []Action {
+func (r *run) needs(a Action) (list [2]Action, n int) {
 	switch a.Kind {
 	case Forward:
 		if a.Stage > 0 {
-			return []Action{{Forward, a.Stage - 1, a.Micro}}
+			return [2]Action{{Forward, a.Stage - 1, a.Micro}}, 1
 		}
 	case Backward, Input:
-		own := Action{Forward, a.Stage, a.Micro}
-		if a.Stage < r.last {
-			return []Action{own, {Input, a.Stage + 1, a.Micro}}
+		list[0] = Action{Forward, a.Stage, a.Micro}
+		if a.Stage == r.last {
+			return list, 1
 		}
-		return []Action{own}
+		list[1] = Action{Input, a.Stage + 1, a.Micro}
+		return list, 2
 	case Weight:
-		return []Action{{Input, a.Stage, a.Micro}}
+		return [2]Action{{Input, a.Stage, a.Micro}}, 1
 	}
-	return nil
+	return list, 0
 }
 
-func (r *run) blocked(a Action) (missing Action, blocked bool) {
-	for _, need := range r.needs(a) {
-		if _, ok := r.done[need]; !ok {
-			return need, true
+// why says what the next action of a rank that is stuck waits for.
+func (r *run) why(rank int) string {
+	needs, n := r.needs(r.s[rank][r.next[rank]])
+	for _, need := range needs[:n] {
+		at, ok := r.where.ofProduct(need)
+		switch {
+		case !ok:
+			return fmt.Sprintf("%s, which no rank runs", need)
+		case r.next[at.Rank] == at.Index:
+			return fmt.Sprintf("%s of rank %d", r.s[at.Rank][at.Index], at.Rank)
+		case r.next[at.Rank] < at.Index:
+			return fmt.Sprintf("%s of rank %d, which is held up at %s", r.s[at.Rank][at.Index], at.Rank, r.s[at.Rank][r.next[at.Rank]])
 		}
 	}
-	return Action{}, false
-}
-
-func (r *run) whyMissing(need Action) string {
-	at, ok := r.where[need]
-	if !ok {
-		return fmt.Sprintf("%s, which no rank runs", need)
-	}
-	rank := at.Rank
-	behind := r.s[rank][r.next[rank]]
-	if product(behind) == need {
-		return fmt.Sprintf("%s of rank %d", r.s[at.Rank][at.Index], rank)
-	}
-	return fmt.Sprintf("%s of rank %d, which is held up at %s", r.s[at.Rank][at.Index], rank, behind)
+	return "nothing"
 }
 
 func (r *run) timing() Timing {
