@@ -17,13 +17,19 @@ type shape struct {
 	root, in, out       int
 	inBounds, outBounds uint64
 	algorithm           string
+	codec               string
+	acrossHosts         bool
 }
 
 func shapeOf(c *Call) shape {
-	return shape{
+	s := shape{
 		kind: c.Kind, op: c.Op, typ: c.typ(), root: c.Root, in: c.In.Len, out: c.Out.Len,
 		inBounds: fingerprint(c.InBounds), outBounds: fingerprint(c.OutBounds), algorithm: c.Algorithm,
 	}
+	if c.Codec != nil {
+		s.codec, s.acrossHosts = c.Codec.Name(), c.AcrossHosts
+	}
+	return s
 }
 
 // normalise turns a call whose output is its input into one in place.

@@ -20,12 +20,27 @@ const (
 	Mean
 )
 
-// Codec turns float32 values into bytes for the wire and back. Package wire
-// implements it; a nil Codec sends values as they are.
+// Codec turns float32 values into bytes for the wire and back; a nil Codec sends
+// values as they are. Package wire implements it. A call uses it from one
+// goroutine, on pieces of the vector, of which each contribution and each sum is
+// encoded once; at is the place of a piece's first value in the whole vector. How
+// many bytes a piece takes depends on its length only, so that a receiver knows
+// what to wait for and no message has to tell.
 type Codec interface {
+	// Name is the format with its settings: ranks whose names differ run
+	// different calls.
+	Name() string
 	EncodedLen(n int) int
-	Encode(dst []byte, src device.Buf, seed uint64)
-	DecodeAdd(dst device.Buf, src []byte)
+	// Begin is given what this rank itself contributes to a piece that it sums,
+	// before it adds what the others sent. It may change it.
+	Begin(own []float32, at int)
+	// Encode encodes what this rank contributes to a piece that another one sums.
+	Encode(dst []byte, contribution []float32, at int)
+	// EncodeSum encodes a piece that this rank has summed; all ranks, this one
+	// too, get what the bytes decode to.
+	EncodeSum(dst []byte, sum []float32, at int)
+	Decode(dst []float32, src []byte)
+	DecodeAdd(dst []float32, src []byte)
 }
 
 // Call is one collective operation. All ranks of a Comm start the same calls in
@@ -41,19 +56,20 @@ type Codec interface {
 // ReduceScatter all of In; AllGather and Gather then take the whole in In, the
 // own part in its place (Gather: on Root; the others have only their part).
 type Call struct {
-	Kind      plan.Kind
-	Op        Op
-	Root      int
-	In, Out   device.Buf
-	InBounds  []int // AllToAll: parts of In; else cuts of the whole
-	OutBounds []int // AllToAll: parts of Out
-	Algorithm string
-	Codec     Codec
-	After     device.Event // the call waits for it; nil: ready now
-	Label     string       // bucket and parameters, for reports
-	agree     uint32       // what a Barrier agrees upon, beside itself
-	alloc     *allocated   // of an allocation
-	waited    bool         // the caller calls Wait at once
+	Kind        plan.Kind
+	Op          Op
+	Root        int
+	In, Out     device.Buf
+	InBounds    []int // AllToAll: parts of In; else cuts of the whole
+	OutBounds   []int // AllToAll: parts of Out
+	Algorithm   string
+	Codec       Codec        // AllReduce of F32, Sum and Mean, without bounds; see compileCoded
+	AcrossHosts bool         // the Codec is for what goes from host to host only
+	After       device.Event // the call waits for it; nil: ready now
+	Label       string       // bucket and parameters, for reports
+	agree       uint32       // what a Barrier agrees upon, beside itself
+	alloc       *allocated   // of an allocation
+	waited      bool         // the caller calls Wait at once
 }
 
 // PointToPoint is one send or receive of an Exchange.

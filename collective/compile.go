@@ -13,6 +13,9 @@ func (g *Group) compile(c *Call) (*program, error) {
 	if err := g.validate(c); err != nil {
 		return nil, err
 	}
+	if g.codes(c) {
+		return g.compileCoded(c)
+	}
 	if g.folds(c) {
 		return g.compileFold(c)
 	}
@@ -48,7 +51,9 @@ func (g *Group) validate(c *Call) error {
 	case c.In.Len > 0 && c.Out.Len > 0 && c.In.Type != c.Out.Type:
 		return fmt.Errorf("input of %v, output of %v", c.In.Type, c.Out.Type)
 	case c.Codec != nil:
-		return fmt.Errorf("a codec is not supported yet")
+		if err := validateCoded(c); err != nil {
+			return err
+		}
 	}
 	for _, b := range []device.Buf{c.In, c.Out} {
 		if b.Len > 0 && b.Bytes() == nil {

@@ -31,6 +31,8 @@ type executor struct {
 
 	memory        [memories]device.Buf
 	scratch, kept []byte
+	wire          []byte
+	codec         Codec // of the running call
 	parts         []device.Buf
 }
 
@@ -131,7 +133,8 @@ func (e *executor) execute(prog *program, w *Work) error {
 	c := &w.call
 	size := c.typ().Size()
 	e.scratch, e.kept = grown(e.scratch, prog.scratch*size), grown(e.kept, prog.kept*size)
-	e.memory = [memories]device.Buf{c.In, c.Out, device.FromBytes(c.typ(), e.scratch), device.FromBytes(c.typ(), e.kept)}
+	e.wire, e.codec = grown(e.wire, prog.wire), c.Codec
+	e.memory = [memories]device.Buf{c.In, c.Out, device.FromBytes(c.typ(), e.scratch), device.FromBytes(c.typ(), e.kept), device.FromU8(e.wire)}
 	h := prog.header
 	h.sequence, h.bounds = w.sequence, h.bounds+c.agree
 	e.group.remember(h)
@@ -192,7 +195,10 @@ func (e *executor) stream(prog *program, h header, w *Work) error {
 func (e *executor) buffer(r region) device.Buf { return e.memory[r.mem].Slice(r.lo, r.hi) }
 
 func (e *executor) act(h header, a *action) error {
-	if a.kind != receiveAction {
+	switch {
+	case a.kind >= beginAction:
+		return e.code(a)
+	case a.kind != receiveAction:
 		return e.actHere(h, a)
 	}
 	e.guard.waiting.Store(int32(a.peer))
@@ -259,7 +265,7 @@ func (e *executor) fold(op Op, into device.Buf, parts []region, lo, hi int) {
 // the call's memory any more.
 func (e *executor) settle() {
 	_ = e.awaitBeside()
-	e.memory = [memories]device.Buf{}
+	e.memory, e.codec = [memories]device.Buf{}, nil
 }
 
 // record notes the call's spans.

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
 )
 
 // memory is one of the buffers that a program works on.
@@ -12,8 +13,17 @@ const (
 	outMemory
 	scratchMemory
 	keptMemory // copies of what a round sends and overwrites
+	wireMemory // encoded values, in bytes
 	memories
 )
+
+// unit is the bytes of an element of a memory, for a call of a type.
+func (m memory) unit(t device.Type) int {
+	if m == wireMemory {
+		return 1
+	}
+	return t.Size()
+}
 
 // region is a run of elements in a memory.
 type region struct {
@@ -60,10 +70,15 @@ const (
 	copyAction
 	reduceAction
 	foldAction
+	beginAction // the actions from here on are a Codec's
+	encodeAction
+	encodeSumAction
+	decodeAction
+	decodeAddAction
 )
 
 // action is what a rank does beside sending: it receives into at, or copies,
-// reduces or folds from other places.
+// reduces, folds, encodes or decodes from other places.
 type action struct {
 	span
 	kind   actionKind
@@ -71,7 +86,7 @@ type action struct {
 	reduce bool // receiveAction: into what is there
 	opens  bool // a reduction takes its left side from left, not from at
 	left   region
-	from   region   // copyAction, reduceAction
+	from   region   // copyAction, reduceAction, and a Codec's
 	parts  []region // foldAction
 	needs  []need   // of transfers
 }
@@ -93,6 +108,7 @@ type program struct {
 	inline    bool        // no transfer waits for its receiver: one goroutine does all
 	scratch   int         // elements of scratch memory
 	kept      int         // and of kept memory
+	wire      int         // bytes of encoded values
 	sent      int64       // bytes
 	received  int64
 	shared    bool  // it may run on shared memory instead
@@ -114,7 +130,7 @@ func (g *Group) assemble(c *Call) *assembly {
 
 func (a *assembly) send(peer int, at region, reduce bool) {
 	s := span{at, a.reads}
-	bytes := at.size() * a.header.typ.Size()
+	bytes := at.size() * at.mem.unit(a.header.typ)
 	a.transfers = append(a.transfers, transfer{span: s, peer: peer, reduce: reduce, after: len(a.actions), needs: waits(at, a.written)})
 	a.read = append(a.read, s)
 	a.reads += int64(at.size())
@@ -127,11 +143,14 @@ func (a *assembly) act(act action) {
 	a.actions = append(a.actions, act)
 	a.written = append(a.written, act.span)
 	a.acts += int64(act.at.size())
-	if act.at.mem == scratchMemory {
+	switch act.at.mem {
+	case scratchMemory:
 		a.scratch = max(a.scratch, act.at.hi)
+	case wireMemory:
+		a.wire = max(a.wire, act.at.hi)
 	}
 	if act.kind == receiveAction {
-		a.received += int64(act.at.size() * a.header.typ.Size())
+		a.received += int64(act.at.size() * act.at.mem.unit(a.header.typ))
 	}
 }
 

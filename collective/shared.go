@@ -56,6 +56,9 @@ func (e *executor) closeShared() {
 // shares reports whether a call may run without messages, if it is a call that
 // names no algorithm but direct, of which this is the fast form.
 func (e *executor) shares(c *Call, prog *program) bool {
+	if e.group.codes(c) {
+		return false
+	}
 	switch c.Kind {
 	case plan.AllReduce, plan.Reduce, plan.Broadcast, plan.AllGather, plan.ReduceScatter, plan.Barrier:
 	default:

@@ -24,6 +24,8 @@ func Groups(t *testing.T, connect Connect) {
 		{"segments", testSegments},
 		{"parts of any size", testBounds},
 		{"simulation", testSimulation},
+		{"encoded values", testCodecs},
+		{"encoded values across hosts", testCodecsAcrossHosts},
 		{"queue", testQueue},
 		{"sub-groups", testSubGroups},
 		{"exchange", testExchange},

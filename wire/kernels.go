@@ -1,0 +1,18 @@
+package wire
+
+import "math"
+
+// portableReaching is what kernels.reaching does where there are no vectors.
+func portableReaching(keys []uint64, src []float32, bound uint32, first int) []uint64 {
+	for i, v := range src[first:] {
+		if bits := math.Float32bits(v) & 0x7fffffff; bits >= bound {
+			keys = append(keys, key(bits, first+i))
+		}
+	}
+	return keys
+}
+
+// key orders candidates by magnitude, the first of equals before the others.
+func key(magnitude uint32, place int) uint64 {
+	return uint64(magnitude)<<32 | uint64(^uint16(place))
+}
