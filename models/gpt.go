@@ -29,18 +29,23 @@ func gpt(c Config) ([]nn.Block, error) {
 	case features%heads != 0:
 		return nil, fmt.Errorf("a width of %d is not divided by %d heads", features, heads)
 	}
+	for _, cut := range []count{{heads, "heads"}, {4 * features, "hidden features"}, {c.Vocabulary, "tokens of the vocabulary"}} {
+		if err := c.enough(cut); err != nil {
+			return nil, err
+		}
+	}
 	first := &embedBlock{
-		tokens:    nn.NewEmbedding("transformer.wte", c.Vocabulary, features),
+		tokens:    nn.NewCutEmbedding("transformer.wte", c.Vocabulary, features, c.Partners),
 		positions: nn.NewPositions("transformer.wpe", c.Context, features),
 		dropout:   nn.Dropout{Name: "transformer.drop", P: c.Dropout},
 	}
 	first.tokens.Weight.Init, first.positions.Weight.Init = normal(0.02), normal(0.02)
 	blocks := []nn.Block{first}
 	for i := range layers {
-		blocks = append(blocks, newTransformer(fmt.Sprintf("h.%d", i), features, heads, layers, c.Dropout))
+		blocks = append(blocks, newTransformer(fmt.Sprintf("h.%d", i), features, heads, layers, c))
 	}
 	return append(blocks, nn.NewSeq("head",
-		nn.NewLayerNorm("transformer.ln_f", features, nn.LayerNormConfig{}), &nn.Linear{Weight: first.tokens.Weight})), nil
+		nn.NewLayerNorm("transformer.ln_f", features, nn.LayerNormConfig{}), &nn.Linear{Weight: first.tokens.Weight, Cut: first.tokens.Cut})), nil
 }
 
 // WithDefaults returns c with the sizes of a gpt that are zero replaced by their
@@ -88,7 +93,7 @@ func (b *embedBlock) State() []nn.State { return nil }
 // transformer is x + attention(norm(x)), and that + perceptron(norm(that)).
 type transformer struct {
 	name, attention    string
-	heads              int
+	heads              int // of this rank
 	norm1, norm2       *nn.LayerNorm
 	queries, project   *nn.Linear // queries is those, keys and values
 	expand, shrink     *nn.Linear
@@ -97,23 +102,32 @@ type transformer struct {
 
 // newTransformer starts weights as GPT-2 does: normal with deviation 0.02, and
 // what is added to the shortcut smaller by the root of the 2 layers additions.
-func newTransformer(name string, features, heads, layers int, dropout float32) *transformer {
-	full := "transformer." + name
-	linear := func(layer string, in, out int, deviation float64) *nn.Linear {
-		l := nn.NewLinear(full+"."+layer, in, out, nn.LinearConfig{})
+//
+// Partners share the heads of the attention and the hidden features of the
+// perceptron: each block sums over them once after either, and once before
+// either in the backward pass.
+func newTransformer(name string, features, heads, layers int, c Config) *transformer {
+	full, own, dropout := "transformer."+name, heads, c.Dropout
+	if p := c.Partners; p != nil {
+		lo, hi := nn.Share(heads, p.Size(), p.Rank())
+		own = hi - lo
+	}
+	linear := func(layer string, in, out int, deviation float64, cut nn.Cut) *nn.Linear {
+		cut.Partners = c.Partners
+		l := nn.NewLinear(full+"."+layer, in, out, nn.LinearConfig{Cut: cut})
 		l.Weight.Init, l.Bias.Init = normal(deviation), nn.Init{}
 		return l
 	}
 	added := 0.02 / math.Sqrt(2*float64(layers))
 	return &transformer{
-		name: name, attention: full + ".attn", heads: heads,
+		name: name, attention: full + ".attn", heads: own,
 		norm1:    nn.NewLayerNorm(full+".ln_1", features, nn.LayerNormConfig{}),
-		queries:  linear("attn.c_attn", features, 3*features, 0.02),
-		project:  linear("attn.c_proj", features, features, added),
+		queries:  linear("attn.c_attn", features, 3*features, 0.02, nn.Cut{Groups: 3, Unit: features / heads}),
+		project:  linear("attn.c_proj", features, features, added, nn.Cut{Inputs: true, Unit: features / heads}),
 		dropped1: nn.Dropout{Name: full + ".attn.resid_dropout", P: dropout},
 		norm2:    nn.NewLayerNorm(full+".ln_2", features, nn.LayerNormConfig{}),
-		expand:   linear("mlp.c_fc", features, 4*features, 0.02),
-		shrink:   linear("mlp.c_proj", 4*features, features, added),
+		expand:   linear("mlp.c_fc", features, 4*features, 0.02, nn.Cut{}),
+		shrink:   linear("mlp.c_proj", 4*features, features, added, nn.Cut{Inputs: true}),
 		dropped2: nn.Dropout{Name: full + ".mlp.dropout", P: dropout},
 	}
 }

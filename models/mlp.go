@@ -16,21 +16,42 @@ func mlp(c Config) ([]nn.Block, error) {
 	if hidden == nil {
 		hidden = []int{1024, 1024}
 	}
+	for i, n := range hidden {
+		if i%2 == 1 {
+			continue // the inputs of this layer are cut, which are the outputs of the one before
+		}
+		if err := c.enough(count{n, fmt.Sprintf("features of hidden layer %d", i+1)}); err != nil {
+			return nil, err
+		}
+	}
+	if len(hidden)%2 == 0 {
+		if err := c.enough(count{c.Classes, "classes"}); err != nil {
+			return nil, err
+		}
+	}
 	return c.linears(nil, 1, c.Channels*c.Height*c.Width, hidden), nil
 }
 
 // linears appends a block for each hidden layer and the head. The layers are
-// called fc1, fc2 and so on, from first.
+// called fc1, fc2 and so on, from first. Partners share the outputs of the first
+// layer, the inputs of the second, the outputs of the third and so on; with them
+// the last layer's outputs are logits of some classes, or of all.
 func (c Config) linears(blocks []nn.Block, first, in int, hidden []int) []nn.Block {
+	inputs := false // of the layer are cut
+	next := func(name string, in, out int) *nn.Linear {
+		l := nn.NewLinear(name, in, out, nn.LinearConfig{Cut: nn.Cut{Partners: c.Partners, Inputs: inputs}})
+		inputs = !inputs
+		return l
+	}
 	for i, out := range hidden {
 		name := fmt.Sprintf("fc%d", first+i)
+		l := next(name, in, out)
 		blocks = append(blocks, nn.NewSeq(name,
-			nn.Flatten{Name: name}, nn.NewLinear(name, in, out, nn.LinearConfig{}), nn.ReLU{},
-			nn.Dropout{Name: name + ".dropout", P: c.Dropout}))
+			nn.Flatten{Name: name}, l, nn.ReLU{}, nn.Dropout{Name: name + ".dropout", P: c.Dropout, Part: l.OutputPart()}))
 		in = out
 	}
 	name := fmt.Sprintf("fc%d", first+len(hidden))
-	return append(blocks, nn.NewSeq("head", nn.Flatten{Name: name}, nn.NewLinear(name, in, c.Classes, nn.LinearConfig{})))
+	return append(blocks, nn.NewSeq("head", nn.Flatten{Name: name}, next(name, in, c.Classes)))
 }
 
 // noResNet refuses the settings that only ResNets have.

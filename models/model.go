@@ -35,6 +35,9 @@ type Config struct {
 	// Dropout is the probability before the last layer; in mlp after each
 	// hidden layer, in gpt after the embedding and in each block.
 	Dropout float32
+	// Partners, where there are several, share the layers of mlp and gpt: each
+	// holds a part of their parameters.
+	Partners nn.Partners
 }
 
 // Model is a network as a list of blocks.
@@ -55,6 +58,9 @@ func New(c Config) (*Model, error) {
 	}
 	if err := c.check(model.text); err != nil {
 		return nil, err
+	}
+	if c.Partners != nil && c.Partners.Size() > 1 && !Cuts(c.Name) {
+		return nil, fmt.Errorf("model %s: its layers cannot be cut over %d partners", c.Name, c.Partners.Size())
 	}
 	blocks, err := model.build(c)
 	if err != nil {
@@ -128,11 +134,11 @@ func (m *Model) Input(n int) nn.Shape {
 // Params lists the parameters in order of first use.
 func (m *Model) Params() []*nn.Param { return nn.Params(m.Blocks) }
 
-// ParamCount returns the number of trainable values.
+// ParamCount returns the number of trainable values, those of partners included.
 func (m *Model) ParamCount() int {
 	n := 0
 	for _, p := range m.Params() {
-		n += p.Len()
+		n += p.WholeLen()
 	}
 	return n
 }

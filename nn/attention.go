@@ -5,6 +5,9 @@ type AttentionConfig struct {
 	Heads  int  // must divide the width
 	Causal bool // a token sees none after it
 	NoBias bool
+	// Partners, where there are several, share the heads: each has a run of them,
+	// with its columns of queries, keys and values, and its rows of the output.
+	Partners Partners
 }
 
 // Attention is multi-head self-attention: a Linear to queries, keys and values,
@@ -22,17 +25,28 @@ func NewAttention(name string, width int, c AttentionConfig) *Attention {
 	if width < 1 || c.Heads < 1 || width%c.Heads != 0 {
 		fail(name, "attention", "a width of %d and %d heads: the heads must divide the width", width, c.Heads)
 	}
+	unit := width / c.Heads
 	return &Attention{
-		In:     NewLinear(name+".in_proj", width, 3*width, LinearConfig{NoBias: c.NoBias}),
-		Out:    NewLinear(name+".out_proj", width, width, LinearConfig{NoBias: c.NoBias}),
+		In:     NewLinear(name+".in_proj", width, 3*width, LinearConfig{NoBias: c.NoBias, Cut: Cut{Partners: c.Partners, Groups: 3, Unit: unit}}),
+		Out:    NewLinear(name+".out_proj", width, width, LinearConfig{NoBias: c.NoBias, Cut: Cut{Partners: c.Partners, Inputs: true, Unit: unit}}),
 		Config: c, name: name,
 	}
+}
+
+// heads returns how many heads this rank computes.
+func (l *Attention) heads() int {
+	if l.Out.Cut.IsWhole() {
+		return l.Config.Heads
+	}
+	p := l.Config.Partners
+	lo, hi := Share(l.Config.Heads, p.Size(), p.Rank())
+	return hi - lo
 }
 
 // Forward applies the layer to sequences x tokens x width.
 func (l *Attention) Forward(t *Tape, x *Var) *Var {
 	qkv := l.In.Forward(t, x)
-	return l.Out.Forward(t, t.Attention(l.name, qkv, l.Config.Heads, l.Config.Causal))
+	return l.Out.Forward(t, t.Attention(l.name, qkv, l.heads(), l.Config.Causal))
 }
 
 // Params lists the parameters of both projections.

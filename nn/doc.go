@@ -10,6 +10,8 @@
 // what goes from block to block only, and runs each block again before its
 // backward pass.
 //
-// The package knows nothing of ranks. Shape mistakes panic with an *Error,
-// which Catch turns into an error at the boundary of a stage.
+// The package knows nothing of ranks, but that a layer may be cut over Partners,
+// each of which holds a part of its parameters (tensor parallelism). Shape
+// mistakes panic with an *Error, which Catch turns into an error at the boundary
+// of a stage.
 package nn

@@ -6,7 +6,13 @@ type Dropout struct {
 	stateless
 	Name string
 	P    float32
+	Part *Part // of the features that the input has, where partners have the others; nil: all
 }
 
 // Forward applies the layer.
-func (l Dropout) Forward(t *Tape, x *Var) *Var { return t.Dropout(l.Name, x, l.P) }
+func (l Dropout) Forward(t *Tape, x *Var) *Var {
+	if l.Part != nil {
+		return t.CutDropout(l.Name, x, l.P, l.Part)
+	}
+	return t.Dropout(l.Name, x, l.P)
+}

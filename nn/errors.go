@@ -26,7 +26,8 @@ func fail(layer, op, format string, args ...any) {
 }
 
 // Catch is deferred at a stage boundary: it turns a panic with an *Error, or
-// with an error that a parameter's Use, an Arena or a kernel met, into *err.
+// with an error that a parameter's Use, Partners, an Arena or a kernel met, into
+// *err.
 // Other panics go on.
 func Catch(err *error) {
 	switch r := recover().(type) {
@@ -34,6 +35,8 @@ func Catch(err *error) {
 	case *Error:
 		*err = r
 	case *UseError:
+		*err = r
+	case *PartnerError:
 		*err = r
 	case *device.LabelError:
 		*err = r

@@ -42,7 +42,30 @@ func UniformFan(fanIn int) Init {
 
 // Fill writes the initial values of the parameter called name.
 func (i Init) Fill(out []float32, seed uint64, name string) {
-	r := rand.New(rand.NewPCG(seed, HashString(seed, name)))
+	i.draw(source(seed, name), out)
+}
+
+// FillPart is Fill for a part of a tensor: its values are those that the whole
+// one has there.
+func (i Init) FillPart(out []float32, part *Part, seed uint64, name string) {
+	r, drawn, elsewhere := source(seed, name), 0, make([]float32, 4096)
+	part.each(func(at, from, n int) {
+		for drawn < from {
+			skipped := min(from-drawn, len(elsewhere))
+			i.draw(r, elsewhere[:skipped])
+			drawn += skipped
+		}
+		i.draw(r, out[at:at+n])
+		drawn += n
+	})
+}
+
+func source(seed uint64, name string) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, HashString(seed, name)))
+}
+
+// draw writes the next values of r.
+func (i Init) draw(r *rand.Rand, out []float32) {
 	for k := range out {
 		switch i.Kind {
 		case Uniform:
@@ -107,6 +130,10 @@ func fill(params []*Param, seed uint64) {
 	work := func() {
 		for i := next.Add(1) - 1; i < int64(len(order)); i = next.Add(1) - 1 {
 			p := order[i]
+			if p.Part != nil {
+				p.Init.FillPart(p.Value.F32(), p.Part, seed, p.Name)
+				continue
+			}
 			p.Init.Fill(p.Value.F32(), seed, p.Name)
 		}
 	}

@@ -13,12 +13,7 @@ type embeddingOp struct {
 // index that names no vector fails with the layer's name.
 func (t *Tape) Embedding(ids *Var, w *Param) *Var {
 	layer := layerOf(w)
-	if len(w.Shape) != 2 {
-		fail(layer, "embedding", "weight of shape %s, want count x width", w.shape())
-	}
-	if ids.Value.Type != device.I32 || ids.Shape.Rank > 2 || ids.Shape.Rank == 0 {
-		fail(layer, "embedding", "input of shape %s and type %s, want tokens or sequences x tokens of i32", ids.Shape, ids.Value.Type)
-	}
+	checkEmbedding(ids, w)
 	op := Record[embeddingOp](t)
 	op.ids, op.w = ids, w.read(t, false)
 	op.d = device.Embedding{Rows: ids.Shape.Len(), Count: w.Shape[0], Width: w.Shape[1]}
@@ -28,6 +23,16 @@ func (t *Tape) Embedding(ids *Var, w *Param) *Var {
 	defer nameIndex(layer, ids.Shape)
 	t.kernels.EmbeddingForward(op.d, op.y.Value, op.w.Value, ids.Value)
 	return op.y
+}
+
+func checkEmbedding(ids *Var, w *Param) {
+	layer := layerOf(w)
+	if len(w.Shape) != 2 {
+		fail(layer, "embedding", "weight of shape %s, want count x width", w.shape())
+	}
+	if ids.Value.Type != device.I32 || ids.Shape.Rank > 2 || ids.Shape.Rank == 0 {
+		fail(layer, "embedding", "input of shape %s and type %s, want tokens or sequences x tokens of i32", ids.Shape, ids.Value.Type)
+	}
 }
 
 // nameIndex makes the panic about an index one about the layer; deferred.

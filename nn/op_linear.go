@@ -12,31 +12,47 @@ type linearOp struct {
 // x in, b has out elements or is nil. Several layers may share w, as an embedding
 // and the logits do: each use has a gradient of its own.
 func (t *Tape) Linear(x *Var, w, b *Param) *Var {
+	checkLinear(x, w, b)
+	op := Record[linearOp](t)
+	op.begin(t, x, w, b)
+	t.kernels.MatMul(op.d, op.y.Value, op.in, op.w.Value, op.bias())
+	return op.y
+}
+
+func checkLinear(x *Var, w, b *Param) {
 	layer := layerOf(w)
 	if len(w.Shape) != 2 || (b != nil && b.Len() != w.Shape[0]) {
 		fail(layer, "linear", "weight of shape %s and bias of %s: want out x in, and out", w.shape(), b.shape())
 	}
-	out, in := w.Shape[0], w.Shape[1]
+	in := w.Shape[1]
 	if !x.Shape.isRows() {
 		fail(layer, "linear", "input of shape %s, want rows x %d: flatten it first", x.Shape, in)
 	}
-	rows, columns := x.Shape.matrix()
-	if columns != in {
+	if _, columns := x.Shape.matrix(); columns != in {
 		fail(layer, "linear", "input of shape %s has %d columns, the weight of shape %s takes %d",
 			x.Shape, columns, w.shape(), in)
 	}
-	op := Record[linearOp](t)
+}
+
+// begin uses the parameters and makes the output of the operation that was
+// recorded last.
+func (op *linearOp) begin(t *Tape, x *Var, w, b *Param) {
+	out, in := w.Shape[0], w.Shape[1]
+	rows, _ := x.Shape.matrix()
 	op.x, op.w = x, w.read(t, false)
 	op.in = t.operand(x)
 	op.d = device.MatMul{M: rows, N: out, K: in, TransB: true}
-	var bias device.Buf
 	if b != nil {
 		op.b = b.Use(t)
-		bias = op.b.Value
 	}
 	op.y = t.product(x.Shape.withColumns(out), x, op.w, op.b)
-	t.kernels.MatMul(op.d, op.y.Value, op.in, op.w.Value, bias)
-	return op.y
+}
+
+func (op *linearOp) bias() device.Buf {
+	if op.b == nil {
+		return device.Buf{}
+	}
+	return op.b.Value
 }
 
 // BackwardInput computes dx = dy w.

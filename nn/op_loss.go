@@ -19,7 +19,8 @@ type crossEntropyOp struct {
 // classes, against labels (I32, one a row): the SUM over counted rows of the
 // cross-entropy between softmax and target. labels stays the caller's and must
 // not change until the backward pass is over. A label that names no class panics
-// with *device.LabelError, which Catch returns.
+// with *device.LabelError, which Catch returns. Of logits that a ColumnLinear
+// made, which have this partner's classes only, it is the loss of the whole.
 func (t *Tape) CrossEntropy(logits *Var, labels device.Buf, c CrossEntropyConfig) *Var {
 	s := logits.Shape
 	if !s.isRows() {
@@ -32,6 +33,9 @@ func (t *Tape) CrossEntropy(logits *Var, labels device.Buf, c CrossEntropyConfig
 	}
 	if !(c.Smoothing >= 0 && c.Smoothing < 1) {
 		fail("", "cross-entropy", "label smoothing %g is outside of [0, 1)", c.Smoothing)
+	}
+	if whole := logits.root(); whole.partners != nil {
+		return t.cutCrossEntropy(whole.partners, whole.part, logits, labels, d)
 	}
 	op := Record[crossEntropyOp](t)
 	op.x, op.labels, op.d = logits, labels, d
@@ -93,6 +97,9 @@ type squaredErrorOp struct {
 func (t *Tape) MeanSquaredError(x *Var, target device.Buf) *Var {
 	if x.Shape.Layout != device.Plain {
 		fail("", "mean squared error", "input of shape %s: flatten it first", x.Shape)
+	}
+	if x.root().partners != nil {
+		fail("", "mean squared error", "the features of the input are cut over partners, and this loss takes whole ones")
 	}
 	if target.Len != x.Shape.Len() || target.Type != device.F32 {
 		fail("", "mean squared error", "target of %d x %s for an input of shape %s", target.Len, target.Type, x.Shape)

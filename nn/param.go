@@ -14,10 +14,11 @@ import (
 // Value must not be kept across a step. Not safe for concurrent use.
 type Param struct {
 	Name   string // unique in the model, the same in every layout
-	Shape  []int
-	Decay  bool // whether weight decay applies by default: not to biases and norms
-	Frozen bool // no gradient, no update
+	Shape  []int  // of the part, where there is one
+	Decay  bool   // whether weight decay applies by default: not to biases and norms
+	Frozen bool   // no gradient, no update
 	Init   Init
+	Part   *Part // of a whole tensor that this is; nil: all of it
 
 	Value device.Buf // the master, F32
 

@@ -75,6 +75,7 @@ func (t *Tape) adopt(op *recomputeOp, made []*Var, i int) (out, owner *Var) {
 	}
 	owner = t.newVar()
 	owner.Shape, owner.Value, owner.needs, owner.owned, owner.score = root.Shape, root.Value, root.needs, root.owned, root.score
+	owner.partners, owner.part = root.partners, root.part
 	root.owned = false
 	if made[i] != root {
 		return t.viewAs(owner, made[i].Shape), owner

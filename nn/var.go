@@ -19,6 +19,9 @@ type Var struct {
 	use   int
 
 	score Score // set for the result of a loss
+
+	partners Partners // set where these have the other features
+	part     *Part    // and which ones this has
 }
 
 // NeedsGrad reports whether the backward pass computes a gradient for v.

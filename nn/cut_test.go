@@ -1,0 +1,368 @@
+package nn_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/naive"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/nn/nntest"
+)
+
+// alone is a partner that only tells where it stands.
+type alone struct{ rank, size int }
+
+func (p alone) Rank() int { return p.rank }
+func (p alone) Size() int { return p.size }
+func (p alone) Start(device.ReduceOp, device.Buf, string) nn.Pending {
+	panic("nobody is there")
+}
+
+// cutShapes are layers that are cut in every way, with whole sizes.
+func cutShapes(p nn.Partners) []*nn.Param {
+	var all []*nn.Param
+	for _, l := range []*nn.Linear{
+		nn.NewLinear("columns", 3, 11, nn.LinearConfig{Cut: nn.Cut{Partners: p}}),
+		nn.NewLinear("rows", 11, 3, nn.LinearConfig{Cut: nn.Cut{Partners: p, Inputs: true}}),
+		nn.NewLinear("heads", 4, 3*5*2, nn.LinearConfig{Cut: nn.Cut{Partners: p, Groups: 3, Unit: 2}}),
+		nn.NewLinear("wide", 5000, 6, nn.LinearConfig{Cut: nn.Cut{Partners: p}}),
+	} {
+		all = append(all, l.Weight, l.Bias)
+	}
+	return append(all, nn.NewCutEmbedding("table", 7, 3, p).Weight)
+}
+
+// The parts of all partners are the whole: their shapes add up, their initial
+// values are its slices, and Put undoes Take.
+func TestPartsAreSlicesOfTheWhole(t *testing.T) {
+	for size := 1; size <= 5; size++ {
+		var want, got nntest.Wholes
+		for _, p := range cutShapes(nil) {
+			require.Nil(t, p.Part)
+			require.Equal(t, p.Len(), p.WholeLen())
+			require.Equal(t, p.Len(), p.Space())
+			whole := make([]float32, p.Len())
+			p.Init.Fill(whole, 3, p.Name)
+			want.Add(p.Name, nil, whole)
+		}
+		sums, spaces := map[string]int{}, map[string]int{}
+		for rank := range size {
+			params := cutShapes(alone{rank, size})
+			for i, p := range params {
+				if size == 1 {
+					require.Nil(t, p.Part)
+				}
+				values := make([]float32, p.Len())
+				if p.Part == nil {
+					p.Init.Fill(values, 3, p.Name)
+				} else {
+					sums[p.Name] += p.Len()
+					p.Init.FillPart(values, p.Part, 3, p.Name)
+					again := make([]float32, p.WholeLen())
+					p.Part.Put(again, values)
+					taken := make([]float32, p.Len())
+					p.Part.Take(taken, again)
+					require.Equal(t, values, taken)
+				}
+				require.LessOrEqual(t, p.Len(), p.Space())
+				if rank == 0 {
+					spaces[p.Name] = p.Space()
+				}
+				require.Equal(t, spaces[p.Name], p.Space(), "all partners leave as much room")
+				got.Add(p.Name, p.Part, values)
+				require.Equal(t, cutShapes(nil)[i].Shape, p.WholeShape())
+			}
+			for name, n := range sums {
+				if rank == size-1 {
+					w := map[string]int{"columns.weight": 33, "columns.bias": 11, "rows.weight": 33, "heads.weight": 120, "heads.bias": 30,
+						"wide.weight": 30000, "wide.bias": 6, "table.weight": 21}
+					require.Equal(t, w[name], n, name)
+				}
+			}
+		}
+		require.NoError(t, got.Compare(&want, 0), "%d partners", size)
+	}
+}
+
+// A partner's share of queries, keys and values is a run of each of the three.
+func TestHeadsAreDealtWhole(t *testing.T) {
+	part := nn.NewAttention("attn", 10, nn.AttentionConfig{Heads: 5, Partners: alone{1, 3}}).In.Weight.Part
+	require.Equal(t, []nn.Run{{4, 8}, {14, 18}, {24, 28}}, part.Runs)
+	require.Equal(t, 12, part.Largest)
+	require.Equal(t, []int{12, 10}, part.Shape())
+	last := nn.NewAttention("attn", 10, nn.AttentionConfig{Heads: 5, Partners: alone{2, 3}}).Out.Weight.Part
+	require.Equal(t, []nn.Run{{8, 10}}, last.Runs)
+	require.Equal(t, 1, last.Dim)
+	require.Equal(t, 4, last.Largest)
+}
+
+// cutBlock is a block that tests build whole (partners nil) and cut.
+type cutBlock struct {
+	name   string
+	layers func(nn.Partners) []nn.Layer
+	input  nn.Shape // F32, which gets a gradient; Rank 0: tokens
+	loss   bool
+}
+
+func cutBlocks() []cutBlock {
+	linear := func(p nn.Partners, name string, in, out int, inputs bool) *nn.Linear {
+		return nn.NewLinear(name, in, out, nn.LinearConfig{Cut: nn.Cut{Partners: p, Inputs: inputs}})
+	}
+	return []cutBlock{
+		{"columns and rows", func(p nn.Partners) []nn.Layer {
+			return []nn.Layer{linear(p, "a", 5, 9, false), nn.ReLU{}, linear(p, "b", 9, 3, true)}
+		}, nn.Plain(4, 5), false},
+		{"columns, dropout, rows", func(p nn.Partners) []nn.Layer {
+			a := linear(p, "a", 5, 9, false)
+			return []nn.Layer{a, nn.Dropout{Name: "drop", P: 0.5, Part: a.OutputPart()}, linear(p, "b", 9, 3, true)}
+		}, nn.Plain(4, 5), false},
+		{"rows of many tokens, in two halves", func(p nn.Partners) []nn.Layer {
+			return []nn.Layer{linear(p, "a", 4, 6, false), linear(p, "b", 6, 33, true)}
+		}, nn.Plain(43, 47, 4), false},
+		{"attention", func(p nn.Partners) []nn.Layer {
+			return []nn.Layer{nn.NewAttention("attn", 10, nn.AttentionConfig{Heads: 5, Causal: true, Partners: p})}
+		}, nn.Plain(2, 4, 10), false},
+		{"embedding", func(p nn.Partners) []nn.Layer {
+			return []nn.Layer{nn.NewCutEmbedding("table", 7, 3, p)}
+		}, nn.Shape{}, false},
+		{"classes", func(p nn.Partners) []nn.Layer {
+			return []nn.Layer{linear(p, "fc", 5, 7, false)}
+		}, nn.Plain(6, 5), true},
+		{"tied", func(p nn.Partners) []nn.Layer {
+			table := nn.NewCutEmbedding("table", 7, 3, p)
+			return []nn.Layer{table, nn.ReLU{}, &nn.Linear{Weight: table.Weight, Cut: table.Cut}}
+		}, nn.Shape{}, true},
+	}
+}
+
+// run adds what a pass over the block gives.
+func (b cutBlock) run(dev device.Device, p nn.Partners, pass nn.Pass, split bool, to *nntest.Wholes) (err error) {
+	defer nn.Catch(&err)
+	blocks := []nn.Block{nn.NewSeq("block", b.layers(p)...)}
+	if err := nn.Materialize(dev, blocks, 1); err != nil {
+		return err
+	}
+	params := nn.Params(blocks)
+	for _, w := range params { // small values, so that sums are exact
+		whole := make([]float32, w.WholeLen())
+		nntest.Eighths(w.Name, whole)
+		if w.Part == nil {
+			copy(w.Value.F32(), whole)
+		} else {
+			w.Part.Take(w.Value.F32(), whole)
+		}
+	}
+	tape := nn.NewTape(dev)
+	pass.Training, pass.Seed = true, 3
+	for micro := range 2 { // gradients add up
+		pass.Micro = micro
+		tape.Begin(pass)
+		x := b.put(tape)
+		y := nn.Forward(tape, blocks, x)[0]
+		if b.loss {
+			labels := []int32{0, 6, 3, 2, 5, 4}
+			loss := tape.CrossEntropy(y, device.FromI32(labels), nn.CrossEntropyConfig{})
+			tape.SeedLoss(loss, 0.5)
+			to.Add(fmt.Sprint("loss ", micro), nil, []float32{float32(loss.Score().Sum()), float32(loss.Score().Correct())})
+		} else {
+			to.Add(fmt.Sprint("output ", micro), nil, y.Value.F32())
+			seed := device.FromF32(make([]float32, y.Shape.Len()))
+			nntest.Eighths("seed", seed.F32())
+			tape.SeedGrad(y, seed)
+		}
+		if split {
+			tape.BackwardInput()
+			tape.BackwardWeight()
+		} else {
+			tape.Backward()
+		}
+		if g := x.Grad(); !g.IsZero() {
+			to.Add(fmt.Sprint("gradient of the input ", micro), nil, g.F32())
+		}
+	}
+	for _, w := range params {
+		for use := range w.Uses() {
+			g, _ := w.Grad(use)
+			to.Add(fmt.Sprint(w.Name, " ", use), w.Part, g.F32())
+		}
+	}
+	return nil
+}
+
+func (b cutBlock) put(t *nn.Tape) *nn.Var {
+	if b.input.Rank == 0 {
+		return t.Input(device.FromI32([]int32{6, 0, 3, 3, 2, 0}), nn.Plain(2, 3), false)
+	}
+	in := device.FromF32(make([]float32, b.input.Len()))
+	nntest.Eighths("input", in.F32())
+	return t.Input(in, b.input, true)
+}
+
+// Layers that are cut give the outputs and gradients of whole ones. Those that
+// only multiply and add small multiples of 1/8 give them to the bit.
+func TestCutLayersComputeWhatWholeOnesDo(t *testing.T) {
+	for _, b := range cutBlocks() {
+		bound := 0.0
+		if b.loss || b.name == "attention" || b.name == "rows of many tokens, in two halves" {
+			bound = 1e-6 // exponentials, and sums of thousands of products of three factors, are rounded
+		}
+		for _, dev := range devices() {
+			var want nntest.Wholes
+			require.NoError(t, b.run(dev, nil, nn.Pass{}, false, &want))
+			for n := 2; n <= 5; n++ {
+				for _, way := range []string{"", "split", "recompute"} {
+					var got nntest.Wholes
+					require.NoError(t, nntest.Together(n, func(p nn.Partners) error {
+						return b.run(naive.New(), p, nn.Pass{Recompute: way == "recompute"}, way == "split", &got)
+					}))
+					require.NoError(t, got.Compare(&want, bound), "%s over %d partners on %s %s", b.name, n, dev.Name(), way)
+				}
+			}
+		}
+	}
+}
+
+// cutLoss runs cross-entropy of given logits, which partners share: a Linear
+// with the identity as weight makes them.
+func cutLoss(dev device.Device, p nn.Partners, logits []float32, classes int, labels []int32, c nn.CrossEntropyConfig, to *nntest.Wholes) (err error) {
+	defer nn.Catch(&err)
+	l := nn.NewLinear("fc", classes, classes, nn.LinearConfig{NoBias: true, Cut: nn.Cut{Partners: p}})
+	if err := nn.Materialize(dev, []nn.Block{nn.NewSeq("block", l)}, 1); err != nil {
+		return err
+	}
+	clear(l.Weight.Value.F32())
+	identity := make([]float32, classes*classes)
+	for i := range classes {
+		identity[i*classes+i] = 1
+	}
+	if copy(l.Weight.Value.F32(), identity); l.Weight.Part != nil {
+		l.Weight.Part.Take(l.Weight.Value.F32(), identity)
+	}
+	tape := nn.NewTape(dev)
+	tape.Begin(nn.Pass{Training: true})
+	x := tape.Input(device.FromF32(logits), nn.Plain(len(labels), classes), true)
+	loss := tape.CrossEntropy(l.Forward(tape, x), device.FromI32(labels), c)
+	tape.SeedLoss(loss, 2)
+	tape.Backward()
+	to.Add("score", nil, []float32{float32(loss.Score().Sum()), float32(loss.Score().Correct()), float32(loss.Score().Count)})
+	to.Add("gradient", nil, x.Grad().F32())
+	return nil
+}
+
+// Ties, ignored rows, smoothing and large logits, against one rank.
+func TestCutCrossEntropy(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 60 {
+		rows, classes := 1+r.IntN(6), 5+r.IntN(8)
+		logits, labels := make([]float32, rows*classes), make([]int32, rows)
+		for i := range logits {
+			logits[i] = float32(r.IntN(4)) * []float32{1, 30}[r.IntN(2)] // many ties
+		}
+		for i := range labels {
+			labels[i] = int32(r.IntN(classes))
+		}
+		c := nn.CrossEntropyConfig{Smoothing: []float32{0, 0.2}[r.IntN(2)], Ignore: int32(r.IntN(classes)), HasIgnore: r.IntN(2) == 0}
+		for _, dev := range devices() {
+			var want nntest.Wholes
+			require.NoError(t, cutLoss(dev, nil, logits, classes, labels, c, &want))
+			for n := 2; n <= 5; n++ {
+				var got nntest.Wholes
+				require.NoError(t, nntest.Together(n, func(p nn.Partners) error {
+					return cutLoss(naive.New(), p, logits, classes, labels, c, &got)
+				}))
+				require.NoError(t, got.Compare(&want, 1e-6), "%d partners, logits %v, labels %v, %+v, seed %d", n, logits, labels, c, seed) // exponentials are rounded
+			}
+		}
+	}
+}
+
+// failing partners never get a sum.
+type failing struct{ alone }
+
+var errDied = errors.New("rank 1 died")
+
+func (failing) Start(device.ReduceOp, device.Buf, string) nn.Pending { return failed{} }
+
+type failed struct{}
+
+func (failed) Wait() error { return errDied }
+
+func TestCutErrors(t *testing.T) {
+	dev := naive.New()
+	p := failing{alone{0, 2}}
+	catch := func(f func(t *nn.Tape)) (err error) {
+		defer nn.Catch(&err)
+		tape := nn.NewTape(dev)
+		tape.Begin(nn.Pass{Training: true})
+		f(tape)
+		return nil
+	}
+	with := func(l nn.Layer) nn.Layer {
+		require.NoError(t, nn.Materialize(dev, []nn.Block{nn.NewSeq("block", l)}, 1))
+		return l
+	}
+	cut := nn.Cut{Partners: p}
+	rows := cut
+	rows.Inputs = true
+	matrix := func(t *nn.Tape, n int) *nn.Var {
+		return t.Input(device.FromF32(make([]float32, 2*n)), nn.Plain(2, n), true)
+	}
+	tokens := func(t *nn.Tape, ids ...int32) *nn.Var {
+		return t.Input(device.FromI32(ids), nn.Plain(1, len(ids)), false)
+	}
+	labels := device.FromI32([]int32{0, 5})
+	for want, f := range map[string]func(*nn.Tape){
+		"fc (cut): 3 units of 1 features are too few for 4 partners": func(*nn.Tape) {
+			nn.NewLinear("fc", 2, 3, nn.LinearConfig{Cut: nn.Cut{Partners: alone{0, 4}}})
+		},
+		"fc (cut): 10 features are not 3 groups of units of 2": func(*nn.Tape) {
+			nn.NewLinear("fc", 2, 10, nn.LinearConfig{Cut: nn.Cut{Partners: p, Groups: 3, Unit: 2}})
+		},
+		"fc (cut): the weight of shape 2 x 3 is not a part along dimension 1": func(t *nn.Tape) {
+			l := with(nn.NewLinear("fc", 3, 4, nn.LinearConfig{Cut: cut})).(*nn.Linear)
+			t.RowLinear(matrix(t, 3), l.Weight, nil, p)
+		},
+		"fc (sum of the partners' outputs): rank 1 died": func(t *nn.Tape) {
+			with(nn.NewLinear("fc", 4, 3, nn.LinearConfig{Cut: rows})).Forward(t, matrix(t, 2))
+		},
+		"fc (sum of the partners' gradients): rank 1 died": func(t *nn.Tape) {
+			y := with(nn.NewLinear("fc", 4, 3, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4))
+			t.SeedGrad(y, device.FromF32(make([]float32, y.Shape.Len())))
+			t.Backward()
+		},
+		"loss (exchange of the partners' softmax): rank 1 died": func(t *nn.Tape) {
+			t.CrossEntropy(with(nn.NewLinear("fc", 4, 6, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4)), labels, nn.CrossEntropyConfig{})
+		},
+		"mean squared error: the features of the input are cut over partners, and this loss takes whole ones": func(t *nn.Tape) {
+			t.MeanSquaredError(with(nn.NewLinear("fc", 4, 6, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4)), device.FromF32(make([]float32, 6)))
+		},
+		"wte (embedding): token 1 of sequence 0 is 7, outside of 0..6": func(t *nn.Tape) {
+			with(nn.NewCutEmbedding("wte", 7, 3, p)).Forward(t, tokens(t, 1, 7))
+		},
+		"wte (sum of the partners' vectors): rank 1 died": func(t *nn.Tape) {
+			with(nn.NewCutEmbedding("wte", 7, 3, p)).Forward(t, tokens(t, 1, 2))
+		},
+		"drop (dropout): input of shape 2 x 4, want rows x 2, which is this partner's part": func(t *nn.Tape) {
+			nn.Dropout{Name: "drop", P: 0.5, Part: nn.NewLinear("fc", 3, 4, nn.LinearConfig{Cut: cut}).OutputPart()}.Forward(t, matrix(t, 4))
+		},
+	} {
+		require.EqualError(t, catch(f), want)
+	}
+	var partner *nn.PartnerError
+	err := catch(func(t *nn.Tape) {
+		with(nn.NewLinear("fc", 4, 3, nn.LinearConfig{Cut: rows})).Forward(t, matrix(t, 2))
+	})
+	require.ErrorAs(t, err, &partner)
+	require.ErrorIs(t, err, errDied)
+	var label *device.LabelError
+	require.ErrorAs(t, catch(func(t *nn.Tape) {
+		t.CrossEntropy(with(nn.NewLinear("fc", 4, 5, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4)), labels, nn.CrossEntropyConfig{})
+	}), &label)
+	require.Equal(t, 5, label.Classes, "of the whole, not of the part")
+}
