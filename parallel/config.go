@@ -13,7 +13,13 @@ type FusionConfig struct {
 	// World is all ranks that share the step: the losses, the norm and what
 	// else is decided about a step are agreed over it. Nil means that the model
 	// is not cut, so that it is the only stage's Comm. It stays the caller's.
-	World         collective.Comm
+	World collective.Comm
+	// SyncBatchNorm joins the ranks over whose micro-batches BatchNorms take their
+	// statistics in a forward pass: all that hold this rank's stages, or some of
+	// them. It is a Comm of its own, such as Comm.Sub gives, and stays the
+	// caller's. Nil: each micro-batch has its own statistics. With it a result
+	// depends on how micro-batches are dealt, so it does not go with Deterministic.
+	SyncBatchNorm collective.Comm
 	ThresholdMB   float64 // a bucket is closed at this size in 2^20 bytes; 0 means 16
 	FirstMB       float64 // size of the first bucket, so that communication starts early; 0 means 1
 	NoOverlap     bool    // start all calls after the backward pass

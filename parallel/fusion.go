@@ -41,6 +41,7 @@ type GradFusion struct {
 	segments []optim.Segment // of all stages
 	stageOf  []int           // of each segment
 	norm     *globalNorm
+	norms    *normGroup // nil without SyncBatchNorm
 
 	step    int // completed steps
 	noSync  bool
@@ -63,6 +64,9 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 	}
 	if cfg.Device == nil {
 		return nil, errors.New("parallel: FusionConfig.Device is missing")
+	}
+	if cfg.Deterministic && cfg.SyncBatchNorm != nil {
+		return nil, errors.New("parallel: SyncBatchNorm does not go with Deterministic, where the statistics belong to the micro-batch, whoever computes it")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	g := &GradFusion{cfg: cfg, ctx: ctx, cancel: cancel, opt: opt}
@@ -92,6 +96,7 @@ func (g *GradFusion) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	g.startNorms()
 	return nil
 }
 
@@ -168,7 +173,8 @@ func (g *GradFusion) Wait(ctx context.Context) error {
 	if p := g.phase(); p != armed && !(empty && p == idle) {
 		return ErrNotSynchronised
 	}
-	if err := g.cutAll(); err != nil {
+	ended := g.endNorms(empty)
+	if err := errors.Join(g.cutAll(), ended()); err != nil {
 		return err
 	}
 	for _, s := range slices.Backward(g.stages) {
@@ -217,6 +223,9 @@ func (g *GradFusion) Close() error {
 	g.cancel()
 	for _, s := range g.stages {
 		s.reducer.reduction.close()
+	}
+	if g.norms != nil {
+		g.norms.detach(g.stages)
 	}
 	return nil
 }

@@ -213,7 +213,8 @@ func manual(micro int, noSync bool) func(context.Context, collective.Comm, *Grad
 	return func(ctx context.Context, _ collective.Comm, g *GradFusion, m *models.Model, s samples) error {
 		tape := nn.NewTape(naive.New())
 		for mb := range g.Micros(len(s.y), micro) {
-			one := func() error {
+			one := func() (err error) {
+				defer nn.Catch(&err)
 				b := s.batch(mb)
 				tape.Begin(nn.Pass{Training: true, Micro: mb.Index})
 				return g.Backward(tape, crossEntropy(tape, nn.Forward(tape, m.Blocks, tape.Input(b.Input, b.Shape, false)), b), mb)
