@@ -34,6 +34,9 @@ type bucket struct {
 	values device.Buf // the parameters' masters, in the same places
 	label  string     // for reports
 
+	bounds []int            // of a sharded optimizer: the ranks' parts of size; nil: all is everybody's
+	spread *collective.Work // likewise: the parameters on their way
+
 	pending int // entries that the present leaf has not completed
 	ready   bool
 	work    *collective.Work

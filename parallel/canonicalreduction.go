@@ -48,7 +48,8 @@ func (c *canonicalReduction) close() {
 	c.done.Wait()
 }
 
-// reduceCanonical leaves the sum over all leaves in b.grad on every rank.
+// reduceCanonical leaves the sum over all leaves in b.grad on every rank, or in
+// each rank's part if b.scattered.
 func (r *reducer) reduceCanonical(ctx context.Context, b *bucket) error {
 	spare := func(buf device.Buf) { b.spares = append(b.spares, buf) }
 	ranks := r.comm.Size()
@@ -59,6 +60,9 @@ func (r *reducer) reduceCanonical(ctx context.Context, b *bucket) error {
 		return nil
 	}
 	bounds := plan.Cut(b.grad.Len, ranks)
+	if b.scattered() {
+		bounds = b.bounds
+	}
 	if err := r.exchangeNodes(ctx, b, bounds, spare); err != nil {
 		return err
 	}
@@ -66,6 +70,9 @@ func (r *reducer) reduceCanonical(ctx context.Context, b *bucket) error {
 	lo, hi := bounds[r.comm.Rank()], bounds[r.comm.Rank()+1]
 	in := b.grad.Slice(lo, hi)
 	copy(in.F32(), own.F32())
+	if b.scattered() {
+		return nil
+	}
 	return r.comm.Start(ctx, collective.Call{Kind: plan.AllGather, In: in, Out: b.grad, InBounds: bounds, Label: b.label}).Wait(ctx)
 }
 

@@ -28,7 +28,10 @@ type FusionConfig struct {
 	Targets       int     // of a sample, which the loss is the mean over as well: the tokens of a window; 0 means 1
 	ClipNorm      float64 // largest global norm of the gradients; 0 means no clipping
 	CheckEvery    int     // compare parameters over ranks every so many steps; 0 means at the start only
-	Events        *observe.Recorder
+	// Shard keeps the optimizer's state of each element on one rank of a stage
+	// only, which updates it for all; see Complete.
+	Shard  bool
+	Events *observe.Recorder
 }
 
 func (c FusionConfig) thresholdBytes() int { return megabytes(c.ThresholdMB, 16) }

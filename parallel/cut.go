@@ -91,7 +91,7 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 	if b.grad, err = r.comm.Alloc(ctx, device.F32, length); err != nil {
 		return fmt.Errorf("memory for %s: %w", b.label, err)
 	}
-	if b.values, err = r.cfg.Device.Alloc(device.F32, b.size); err != nil {
+	if b.values, err = r.allocValues(ctx, b); err != nil {
 		return fmt.Errorf("memory for %s: %w", b.label, err)
 	}
 	kernels := r.cfg.Device.Kernels()
@@ -109,4 +109,17 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 		e.param.OnGrad(r.onGrad)
 	}
 	return nil
+}
+
+// allocValues gives a bucket memory for its parameters: such that the ranks can
+// write, where each updates a part for all.
+func (r *reducer) allocValues(ctx context.Context, b *bucket) (device.Buf, error) {
+	if !r.cfg.Shard || r.comm.Size() == 1 {
+		return r.cfg.Device.Alloc(device.F32, b.size)
+	}
+	b.shard(r.comm.Size())
+	for _, e := range b.entries {
+		e.param.Before(func() error { return r.arrived(r.ctx, b) })
+	}
+	return r.comm.Alloc(ctx, device.F32, b.size)
 }

@@ -79,7 +79,7 @@ func (g *GradFusion) synchronise(ctx context.Context, s *stage) error {
 		writeHeader(structure, t)
 	}
 	structure.Write([]byte(g.cfg.Device.Name()))
-	fmt.Fprint(structure, g.cfg.Deterministic, g.cfg.thresholdBytes(), g.cfg.firstBytes())
+	fmt.Fprint(structure, g.cfg.Deterministic, g.cfg.Shard, g.cfg.thresholdBytes(), g.cfg.firstBytes())
 	if r, err := firstDifference(ctx, s.Comm, structure.Sum(nil)); err != nil {
 		return err
 	} else if r >= 0 {
@@ -105,6 +105,9 @@ func (g *GradFusion) synchronise(ctx context.Context, s *stage) error {
 // verify compares parameters and buffers over the ranks and names the first
 // that differs.
 func (g *GradFusion) verify(ctx context.Context) error {
+	if err := g.Complete(ctx); err != nil {
+		return err
+	}
 	for _, s := range g.stages {
 		if err := g.verifyStage(ctx, s); err != nil {
 			return g.stageNamed(s, err)

@@ -193,6 +193,9 @@ func (g *GradFusion) Wait(ctx context.Context) error {
 
 // collect ends the communication of a step.
 func (g *GradFusion) collect(ctx context.Context) error {
+	if err := g.Complete(ctx); err != nil {
+		return err
+	}
 	for _, s := range slices.Backward(g.stages) {
 		if err := s.reducer.wait(ctx); err != nil {
 			return g.stageNamed(s, err)

@@ -67,6 +67,7 @@ func crossEntropy(t *nn.Tape, out []*nn.Var, b Batch) *nn.Var {
 // trial is a small training run.
 type trial struct {
 	model  models.Config
+	optim  optim.Config // the zero value: nesterov with decay
 	fusion FusionConfig
 	micro  int
 	steps  int
@@ -86,7 +87,10 @@ func (tr trial) run(ctx context.Context, c collective.Comm, dev device.Device) (
 	if err := nn.Materialize(dev, m.Blocks, uint64(c.Rank())); err != nil { // ranks start apart
 		return "", "", err
 	}
-	opt, err := optim.New(optim.Config{Name: "nesterov", WeightDecay: 5e-4})
+	if tr.optim.Name == "" {
+		tr.optim = optim.Config{Name: "nesterov", WeightDecay: 5e-4}
+	}
+	opt, err := optim.New(tr.optim)
 	if err != nil {
 		return "", "", err
 	}
@@ -104,7 +108,11 @@ func (tr trial) run(ctx context.Context, c collective.Comm, dev device.Device) (
 			return "", "", err
 		}
 		if first == "" {
-			first = Hash(g.Gradients())
+			gradients, err := g.Gradients(ctx)
+			if err != nil {
+				return "", "", err
+			}
+			first = Hash(gradients)
 		}
 		if err := g.Step(0.05); err != nil {
 			return "", "", err
@@ -199,7 +207,11 @@ func gradients(t *testing.T, model models.Config, n int, drive func(ctx context.
 			return err
 		}
 		if c.Rank() == 0 {
-			for _, n := range g.Gradients() {
+			gradients, err := g.Gradients(ctx)
+			if err != nil {
+				return err
+			}
+			for _, n := range gradients {
 				out[n.Name] = append([]float32(nil), n.Buf.F32()...)
 			}
 		}

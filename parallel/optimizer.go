@@ -29,12 +29,18 @@ func (g *GradFusion) Step(lr float32) error {
 		g.outcome.GradNorm, scale = norm, optim.ClipScale(norm, g.cfg.ClipNorm)
 	}
 	g.step++
+	if err := g.norm.layered(g.ctx, g.opt, g.step, g.segments, scale); err != nil {
+		return fmt.Errorf("step %d: norms of the parameters: %w", g.step, err)
+	}
 	if err := g.opt.Update(g.step, g.segments, lr, scale); err != nil {
 		return fmt.Errorf("step %d: %w", g.step, err)
 	}
 	g.cfg.Events.Record(observe.Span{Kind: observe.Optimizer, Lane: "compute", Name: "update", Start: start, End: g.cfg.Events.Now(), Step: g.step})
 	for _, s := range g.stages {
 		s.phase = idle
+	}
+	if err := g.spread(); err != nil {
+		return fmt.Errorf("step %d: %w", g.step, err)
 	}
 	if n := g.cfg.CheckEvery; n > 0 && g.step%n == 0 {
 		return g.verify(g.ctx)
@@ -56,9 +62,10 @@ func (g *GradFusion) cut(s *stage, uses []nn.Use) error {
 	for _, s := range g.stages {
 		for _, b := range s.reducer.buckets {
 			for _, e := range b.entries {
-				grad := b.grad.Slice(e.offset, e.offset+e.param.Len())
-				g.segments = append(g.segments, optim.Segment{Param: e.param, Hi: e.param.Len(), Grad: grad})
-				g.stageOf = append(g.stageOf, s.Index)
+				if segment, ok := s.reducer.segment(e); ok {
+					g.segments = append(g.segments, segment)
+					g.stageOf = append(g.stageOf, s.Index)
+				}
 			}
 		}
 	}
@@ -102,12 +109,30 @@ func (g *GradFusion) startOptimizer() error {
 	if err := g.opt.Init(g.cfg.Device, g.segments); err != nil {
 		return err
 	}
-	norm, err := newGlobalNorm(g.ctx, g.cfg.Device, g.layout, g.segments, g.stageOf)
+	norm, err := newGlobalNorm(g.ctx, g.cfg.Device, g.layout, g.segments, g.stageOf, g.whole())
 	if err != nil {
 		return err
 	}
 	g.norm = norm
 	return g.restorePending()
+}
+
+// sharded reports whether other ranks have a part of the optimizer's state.
+func (g *GradFusion) sharded() bool {
+	_, columns := g.column()
+	return g.cfg.Shard && columns > 1
+}
+
+// whole reports whether this rank updates whole parameters.
+func (g *GradFusion) whole() bool {
+	for _, s := range g.stages {
+		for _, p := range s.reducer.params {
+			if p.Part != nil {
+				return false
+			}
+		}
+	}
+	return !g.sharded()
 }
 
 // garbageWorthCollecting is a size that is seen in a process's memory.

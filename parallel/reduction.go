@@ -9,7 +9,8 @@ import (
 // stage. README.md says how to add one.
 type reduction interface {
 	// start begins with a bucket whose gradients are complete on this rank and
-	// never blocks. When the work is done, b.grad holds the sum on every rank.
+	// never blocks. When the work is done, b.grad holds the sum on every rank,
+	// or at least, if b.scattered, in this rank's part of it.
 	// All ranks start the buckets of a step in the order of their indices.
 	start(b *bucket) *collective.Work
 	// close waits for what the reduction owns; nothing is started afterwards.
@@ -29,7 +30,11 @@ func newReduction(r *reducer) reduction {
 type plainReduction struct{ r *reducer }
 
 func (p plainReduction) start(b *bucket) *collective.Work {
-	return p.r.comm.Start(p.r.ctx, collective.Call{Kind: plan.AllReduce, In: b.grad, Label: b.label})
+	call := collective.Call{Kind: plan.AllReduce, In: b.grad, Label: b.label}
+	if b.scattered() {
+		call.Kind, call.InBounds = plan.ReduceScatter, b.bounds
+	}
+	return p.r.comm.Start(p.r.ctx, call)
 }
 
 func (plainReduction) close() {}

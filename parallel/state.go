@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gradfusion/gradfusion/device"
@@ -9,15 +10,25 @@ import (
 )
 
 // Gradients lists the summed gradients of the last step as named tensors;
-// between Wait and the next Backward.
-func (g *GradFusion) Gradients() []Named {
-	var out []Named
-	for _, s := range g.segments {
-		if g.firstCopy(s.Param) {
-			out = append(out, Named{s.Param.Name, s.Param.Shape, s.Grad})
+// between Wait and the next Backward. With a sharded optimizer it gathers them
+// first, and is collective.
+func (g *GradFusion) Gradients(ctx context.Context) ([]Named, error) {
+	if g.sharded() {
+		if err := g.gatherGradients(ctx); err != nil {
+			return nil, fmt.Errorf("gathering gradients: %w", err)
 		}
 	}
-	return out
+	var out []Named
+	for _, s := range g.stages {
+		for _, b := range s.reducer.buckets {
+			for _, e := range b.entries {
+				if g.firstCopy(e.param) {
+					out = append(out, Named{e.param.Name, e.param.Shape, e.slot(b.grad, 0)})
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 // firstCopy is false for a tied parameter of which an earlier stage of this rank
@@ -36,13 +47,24 @@ func (g *GradFusion) Completed() int { return g.step }
 
 // OptimizerState lists the optimizer's state tensors, called "parameter/name".
 // They are the optimizer's own memory. Before the first step, as after Restore,
-// it cuts the buckets first and is collective.
+// it cuts the buckets first and is collective. That of a sharded optimizer is
+// gathered in new memory, which is collective always.
 func (g *GradFusion) OptimizerState() ([]Named, error) {
 	if err := g.cutAll(); err != nil {
 		return nil, err
 	}
 	if err := g.startOptimizer(); err != nil {
 		return nil, err
+	}
+	if err := g.Complete(g.ctx); err != nil {
+		return nil, err
+	}
+	if g.sharded() {
+		out, err := g.wholeState(g.ctx)
+		if err != nil {
+			return nil, fmt.Errorf("gathering the optimizer's state: %w", err)
+		}
+		return out, nil
 	}
 	var out []Named
 	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
@@ -74,9 +96,14 @@ func (g *GradFusion) restorePending() error {
 	}
 	load := g.restore
 	g.restore = nil
-	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
-		return load(s.Param.Name, name, t)
-	})
+	var err error
+	if g.sharded() {
+		err = g.restoreParts(g.ctx, load)
+	} else {
+		err = g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
+			return load(s.Param.Name, name, t)
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("restoring the optimizer: %w", err)
 	}

@@ -220,7 +220,11 @@ func (s *session) step(ctx context.Context, index int) error {
 		return fmt.Errorf("%w: the loss of step %d is %v; a smaller optim.lr, or optim.clip_norm, may help", ErrDiverged, index+1, o.Loss)
 	}
 	if index == 0 {
-		s.figures.firstGradients(s.fusion.Gradients())
+		gradients, err := s.fusion.Gradients(ctx)
+		if err != nil {
+			return err
+		}
+		s.figures.firstGradients(gradients)
 	}
 	rate := s.rates.LR(index)
 	if err := s.fusion.Step(rate); err != nil {

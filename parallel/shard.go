@@ -1,0 +1,130 @@
+package parallel
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/optim"
+)
+
+// A sharded optimizer (ZeRO stage 1, Rajbhandari et al. 2020) keeps the state of
+// each element on one rank of the stage. Of a bucket of n elements and R ranks:
+//
+//	reduce-scatter of the gradients     n (R-1)/R elements sent by a rank
+//	update of the own n/R elements
+//	all-gather of the parameters        n (R-1)/R, during the next forward pass
+//
+// which is what an all-reduce sends. The parameters of a bucket are waited for
+// when the first of them is used: the buckets travel in the order of the forward
+// pass, the reverse of theirs.
+
+// shard cuts a bucket over the ranks of its stage, on multiples of
+// device.NormBlock.
+func (b *bucket) shard(ranks int) {
+	b.bounds = plan.Cut(b.size/device.NormBlock, ranks)
+	for i := range b.bounds {
+		b.bounds[i] *= device.NormBlock
+	}
+}
+
+// scattered reports whether the reduction may leave each rank with the sum over
+// its own part of the bucket only: not where whole sums are added up afterwards.
+func (b *bucket) scattered() bool {
+	if b.bounds == nil || b.grad.Len != b.size {
+		return false
+	}
+	for _, e := range b.entries {
+		if e.tied {
+			return false
+		}
+	}
+	return true
+}
+
+// own returns the part of a parameter that a rank updates; it is empty if lo =
+// hi.
+func (e *entry) own(rank int) (lo, hi int) { return e.part(rank, e.param.Len()) }
+
+func (e *entry) part(rank, n int) (lo, hi int) {
+	b := e.bucket
+	if b.bounds == nil {
+		return 0, n
+	}
+	lo = min(max(b.bounds[rank]-e.offset, 0), n)
+	hi = min(max(b.bounds[rank+1]-e.offset, 0), n)
+	return lo, hi
+}
+
+// parts returns the offsets in a parameter of the parts of all ranks.
+func (e *entry) parts(ranks int) []int {
+	out := make([]int, ranks+1)
+	for r := range ranks {
+		_, out[r+1] = e.own(r)
+	}
+	return out
+}
+
+// segment returns what this rank updates of a parameter, and whether that is
+// anything.
+func (r *reducer) segment(e *entry) (s optim.Segment, ok bool) {
+	lo, hi := e.own(r.comm.Rank())
+	return optim.Segment{Param: e.param, Lo: lo, Hi: hi, Grad: e.bucket.grad.Slice(e.offset+lo, e.offset+hi)}, lo < hi
+}
+
+// spread starts to give every rank of the stage the parameters that each has
+// updated.
+func (r *reducer) spread() {
+	for _, b := range slices.Backward(r.buckets) {
+		call := collective.Call{Kind: plan.AllGather, In: b.values, InBounds: b.bounds, Label: "parameters of " + b.label}
+		b.spread = r.comm.Start(r.ctx, call)
+	}
+}
+
+// arrived waits until a bucket's parameters are those of all ranks.
+func (r *reducer) arrived(ctx context.Context, b *bucket) error {
+	if b.spread == nil {
+		return nil
+	}
+	start := r.cfg.Events.Now()
+	if err := b.spread.Wait(ctx); err != nil {
+		return err // and again for whoever asks next
+	}
+	b.spread = nil
+	r.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for parameters", Start: start, End: r.cfg.Events.Now()})
+	return nil
+}
+
+// Complete returns when all parameters have their values of the last Step on this
+// rank. Only a sharded optimizer leaves some on their way, which a forward pass
+// waits for by itself; whoever reads or copies parameters otherwise calls Complete
+// first. It is not collective.
+func (g *GradFusion) Complete(ctx context.Context) error {
+	for _, s := range g.stages {
+		for _, b := range s.reducer.buckets {
+			if err := s.reducer.arrived(ctx, b); err != nil {
+				return g.stageNamed(s, err)
+			}
+		}
+	}
+	return nil
+}
+
+// spread ends a Step of a sharded optimizer.
+func (g *GradFusion) spread() error {
+	if !g.cfg.Shard {
+		return nil
+	}
+	for _, s := range g.stages {
+		if s.Comm.Size() > 1 {
+			s.reducer.spread()
+		}
+	}
+	if g.cfg.NoOverlap {
+		return g.Complete(g.ctx)
+	}
+	return nil
+}
