@@ -54,7 +54,11 @@ func normStep(t *testing.T, ranks, samples, micro int, groups [][]int) normalise
 			return err
 		}
 		out.loss = g.Outcome().Loss
-		for _, n := range g.Gradients() {
+		gradients, err := g.Gradients(ctx)
+		if err != nil {
+			return err
+		}
+		for _, n := range gradients {
 			out.grads[n.Name] = slices.Clone(n.Buf.F32())
 		}
 		for _, n := range States(nn.States(m.Blocks)) {
