@@ -2,186 +2,176 @@ package parallel
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/parallel/schedule"
 )
 
-// Batch is the samples of one micro-batch.
-type Batch struct {
-	Input  device.Buf
-	Shape  nn.Shape
-	Target device.Buf
-	Done   func() // gives the memory back; called once, nil for nothing
-}
-
-// Feed gives a micro-batch's samples. It is called in the order of the
-// schedule's forward actions.
-type Feed func(ctx context.Context, m Micro) (Batch, error)
-
-// Loss puts a model's loss on the tape.
-type Loss func(t *nn.Tape, out []*nn.Var, b Batch) *nn.Var
-
 // ExecutorConfig is what an Executor runs.
 type ExecutorConfig struct {
-	Fusion *GradFusion
+	Fusion *GradFusion // has the stages of this rank
 	Device device.Device
-	Blocks []nn.Block
-	Loss   Loss
+	Loss   Loss // of the last stage
 	Feed   Feed
 	Seed   uint64 // of dropout
+
+	// Pipe joins the ranks of this rank's column, in the order of the ranks of
+	// Schedule; nil for a model that is not cut. It stays the caller's.
+	Pipe collective.Comm
+	// Schedule gives the computations of a run of so many micro-batches, of
+	// which there may be none. It is asked once for each length, and what it
+	// returns must pass Check. Nil is schedule.OneStage.
+	Schedule func(micros int) (schedule.Schedule, error)
+	// Wire is the type in which float32 activations and their gradients travel
+	// between ranks: F32, F16 or BF16.
+	Wire device.Type
+	// Paired starts a send and a receive that two ranks exchange at one time as
+	// one batch, at their place in the schedule, as a device needs whose messages
+	// have one order. Otherwise receives are posted before their time.
+	Paired bool
+
 	// Recompute keeps of a micro-batch what goes from block to block, and makes
 	// the rest again in the backward pass; see nn.Pass.
 	Recompute bool
-	// Expect is the least that a micro-batch takes for activations, in bytes, so
-	// that memory can be prepared; 0 where it is not known.
+	// Expect is the least that a micro-batch takes for activations of a stage, in
+	// bytes, so that memory can be prepared; 0 where it is not known.
 	Expect int
 	Events *observe.Recorder
 }
 
-// Executor runs schedules of actions over this rank's blocks. There is one way
+// Executor runs schedules of actions over this rank's stages. There is one way
 // to train: data parallelism and accumulation are one-stage schedules. An
 // Executor is used by one goroutine.
+//
+// What goes from a stage to the next one is copied at the end of its pass and
+// travels while the rank goes on; receives are posted before what needs them
+// runs. A micro-batch's activations live until the action that ends its backward
+// pass. After an error an Executor is of no more use.
 type Executor struct {
-	cfg       ExecutorConfig
-	schedules map[int][]schedule.Action // one-stage lists by length of the run
-	micros    []Micro
-	armed     bool      // the next backward pass releases buckets
-	flights   []*flight // by micro-batch of the run; tapes are used again
-	free      []*flight
-}
-
-// flight is a micro-batch between its forward and its backward pass.
-type flight struct {
-	tape  *nn.Tape
-	loss  *nn.Var
-	batch Batch
+	cfg      ExecutorConfig
+	programs map[programKey]*program
+	stages   []*stageRun
+	courier  *courier
+	micros   []Micro // of the present run
+	training bool
+	feeding  feeding
+	score    func(m Micro, s nn.Score)
 }
 
 // NewExecutor returns an executor without work in flight.
 func NewExecutor(c ExecutorConfig) *Executor {
-	return &Executor{cfg: c, schedules: map[int][]schedule.Action{}}
+	e := &Executor{cfg: c, programs: map[programKey]*program{}, courier: newCourier(c)}
+	for _, s := range c.Fusion.stages {
+		r := &stageRun{stage: s, first: s.Index == 0, last: s.Index == c.Fusion.layout.stages-1}
+		e.stages = append(e.stages, r)
+		if r.first || r.last {
+			e.feeding.readers++
+		}
+	}
+	return e
 }
 
 // Step runs the forward and backward passes of a step of that many samples and
 // waits for its gradients; the caller then calls GradFusion.Step. An error
-// names the step and the micro-batch.
+// names the step, the stage and the micro-batch.
 func (e *Executor) Step(ctx context.Context, samples, micro int) error {
-	e.micros, e.armed = e.micros[:0], false
-	for m := range e.cfg.Fusion.Micros(samples, micro) {
+	e.training = true
+	return e.run(ctx, e.cfg.Fusion.Micros(samples, micro), e.cfg.Feed)
+}
+
+// Evaluate passes micro-batches forward through all stages, without dropout and
+// with running statistics, and calls score for each of them on a rank that holds
+// the last stage, in order. All ranks of a column give the same micro-batches;
+// feed is called on the ranks with the first or the last stage. Nothing is
+// communicated between columns.
+func (e *Executor) Evaluate(ctx context.Context, micros iter.Seq[Micro], feed Feed, score func(m Micro, s nn.Score)) error {
+	e.training, e.score = false, score
+	return e.run(ctx, micros, feed)
+}
+
+func (e *Executor) run(ctx context.Context, micros iter.Seq[Micro], feed Feed) error {
+	e.micros = e.micros[:0]
+	for m := range micros {
 		e.micros = append(e.micros, m)
 	}
-	for len(e.flights) < len(e.micros) {
-		e.flights = append(e.flights, nil)
-	}
-	for _, a := range e.schedule(len(e.micros)) {
-		if err := e.run(ctx, a); err != nil {
-			if a.Kind == schedule.Wait {
-				return err // which says the step
-			}
-			return fmt.Errorf("step %d, %s: %w", e.cfg.Fusion.Completed()+1, e.describe(a), err)
-		}
-	}
-	return nil
-}
-
-// describe says what an action is, for errors.
-func (e *Executor) describe(a schedule.Action) string {
-	pass := "forward"
-	switch a.Kind {
-	case schedule.Forward:
-	case schedule.Backward:
-		pass = "backward"
-	default:
-		return "action " + a.String()
-	}
-	return fmt.Sprintf("%s pass of micro-batch %d", pass, e.micros[a.Micro].Index)
-}
-
-func (e *Executor) schedule(micros int) []schedule.Action {
-	list, ok := e.schedules[micros]
-	if !ok {
-		list = schedule.OneStage(micros)[0]
-		e.schedules[micros] = list
-	}
-	return list
-}
-
-func (e *Executor) run(ctx context.Context, a schedule.Action) error {
-	switch a.Kind {
-	case schedule.Forward:
-		return e.forward(ctx, a.Micro)
-	case schedule.Backward:
-		return e.backward(a.Micro)
-	case schedule.Arm:
-		e.armed = true
-		return nil
-	case schedule.Wait:
-		return e.cfg.Fusion.Wait(ctx)
-	}
-	return fmt.Errorf("this executor has no %s", a.Kind)
-}
-
-func (e *Executor) forward(ctx context.Context, micro int) (err error) {
-	defer nn.Catch(&err)
-	m := e.micros[micro]
-	start := e.cfg.Events.Now()
-	b, err := e.cfg.Feed(ctx, m)
+	p, err := e.program(len(e.micros))
 	if err != nil {
 		return err
 	}
-	step := e.cfg.Fusion.Completed()
-	e.cfg.Events.Record(observe.Span{Kind: observe.Data, Lane: "compute", Name: "data", Start: start, End: e.cfg.Events.Now(), Step: step + 1, Micro: m.Index})
-	f := e.take()
-	f.tape.Begin(nn.Pass{Training: true, Seed: e.cfg.Seed, Step: step, Micro: m.Index, Recompute: e.cfg.Recompute})
-	out := nn.Forward(f.tape, e.cfg.Blocks, f.tape.Input(b.Input, b.Shape, false))
-	f.loss, f.batch = e.cfg.Loss(f.tape, out, b), b
-	e.flights[micro] = f
-	return nil
-}
-
-func (e *Executor) backward(micro int) error {
-	f := e.flights[micro]
-	g, m := e.cfg.Fusion, e.micros[micro]
-	if err := g.seedLoss(f.tape, f.loss, m); err != nil {
-		return err
+	e.feeding.begin(feed, len(e.micros))
+	e.courier.begin(p, e.micros, e.training)
+	for _, r := range e.stages {
+		r.begin(len(e.micros))
 	}
-	if err := g.backward(g.stages[0], f.tape, m, e.armed, (*nn.Tape).Backward); err != nil {
-		return err
-	}
-	if f.batch.Done != nil {
-		f.batch.Done()
-	}
-	e.flights[micro] = nil
-	e.free = append(e.free, f)
-	return nil
-}
-
-// Activations returns the most bytes of activations and their gradients that the
-// passes held at once so far.
-func (e *Executor) Activations() int {
-	bytes := 0
-	for _, list := range [][]*flight{e.flights, e.free} {
-		for _, f := range list {
-			if f != nil {
-				bytes += f.tape.Arena().Peak()
-			}
+	for i := 0; i < len(p.list); {
+		end, err := e.do(ctx, p, i)
+		if err != nil {
+			return e.explain(p, i, err)
 		}
+		i = end
+	}
+	if err := e.courier.drain(ctx); err != nil {
+		return e.explain(p, len(p.list)-1, err)
+	}
+	return nil
+}
+
+// do runs the action at list[i], or the batch of sends and receives that begins
+// there, and returns what comes next.
+func (e *Executor) do(ctx context.Context, p *program, i int) (end int, err error) {
+	a := p.list[i]
+	if a.Kind >= schedule.SendForward {
+		end = schedule.BatchEnd(p.owners, p.list, i)
+		return end, e.courier.exchange(ctx, i, end)
+	}
+	if a.Kind == schedule.Wait {
+		return i + 1, e.cfg.Fusion.Wait(ctx)
+	}
+	r := e.stageAt(a.Stage)
+	if a.Kind == schedule.Arm {
+		r.arm = true
+		return i + 1, nil
+	}
+	if err := e.courier.postAhead(ctx, i); err != nil {
+		return 0, err
+	}
+	start := e.cfg.Events.Now()
+	kind := observe.Backward
+	if a.Kind == schedule.Forward {
+		kind = observe.Forward
+		err = e.forward(ctx, r, a.Micro)
+	} else {
+		err = e.backward(ctx, r, a)
+	}
+	if e.cfg.Pipe != nil && err == nil {
+		e.cfg.Events.Record(observe.Span{Kind: kind, Lane: "schedule", Name: p.names[i], Start: start, End: e.cfg.Events.Now(), Step: e.cfg.Fusion.Completed() + 1, Micro: e.micros[a.Micro].Index})
+	}
+	return i + 1, err
+}
+
+func (e *Executor) stageAt(index int) *stageRun {
+	for _, r := range e.stages {
+		if r.Index == index {
+			return r
+		}
+	}
+	panic(fmt.Sprintf("parallel: stage %d is not here", index)) // program has looked
+}
+
+// Activations returns the most bytes of activations, their gradients and what
+// travels between stages that this rank held at once so far.
+func (e *Executor) Activations() int {
+	bytes := e.courier.arena.Peak()
+	for _, r := range e.stages {
+		bytes += r.peak()
 	}
 	return bytes
 }
 
-func (e *Executor) take() *flight {
-	if n := len(e.free); n > 0 {
-		f := e.free[n-1]
-		e.free = e.free[:n-1]
-		return f
-	}
-	f := &flight{tape: nn.NewTape(e.cfg.Device)}
-	f.tape.Events = e.cfg.Events
-	f.tape.Arena().Expect(e.cfg.Expect)
-	return f
-}
+var errOneStage = errors.New("parallel: a model in several stages needs ExecutorConfig.Pipe and ExecutorConfig.Schedule")

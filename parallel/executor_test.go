@@ -51,7 +51,7 @@ func TestExecutorSaysWhereItFailed(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Blocks: blocks, Loss: crossEntropy,
+				e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Loss: crossEntropy,
 					Feed: func(_ context.Context, m Micro) (Batch, error) { return c.feed(set.batch(m), m) }})
 				errs[comm.Rank()] = e.Step(ctx, 8, 2)
 				return errors.Join(errs[comm.Rank()], g.Close())

@@ -101,7 +101,7 @@ func (tr trial) run(ctx context.Context, c collective.Comm, dev device.Device) (
 		return "", "", err
 	}
 	defer g.Close()
-	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Blocks: m.Blocks, Loss: crossEntropy,
+	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Loss: crossEntropy,
 		Feed: func(_ context.Context, m Micro) (Batch, error) { return tr.data.batch(m), nil }})
 	for range tr.steps {
 		if err := e.Step(ctx, len(tr.data.y), tr.micro); err != nil {

@@ -156,7 +156,7 @@ func slowStep(ctx context.Context, comm collective.Comm, events *observe.Recorde
 	}
 	defer g.Close()
 	x, y := make([]float32, 2*32), make([]int32, 2)
-	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Blocks: blocks, Loss: crossEntropy, Events: events,
+	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Loss: crossEntropy, Events: events,
 		Feed: func(_ context.Context, m Micro) (Batch, error) {
 			n := m.Samples
 			return Batch{Input: device.FromF32(x[:n*32]), Shape: nn.Plain(n, 32), Target: device.FromI32(y[:n])}, nil

@@ -49,7 +49,7 @@ func stepsOf(t *testing.T, n int, cfg FusionConfig, build func() []nn.Block) (ma
 			return err
 		}
 		defer g.Close()
-		e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Blocks: blocks, Loss: crossEntropy,
+		e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Loss: crossEntropy,
 			Feed: func(_ context.Context, m Micro) (Batch, error) { return set.batch(m), nil }})
 		for range 2 {
 			if err := e.Step(ctx, 8, 2); err != nil {
@@ -166,7 +166,7 @@ func TestDriftIsNamed(t *testing.T) {
 		}
 		defer g.Close()
 		set := newSamples(4, 1, 4)
-		e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Blocks: blocks, Loss: crossEntropy,
+		e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Loss: crossEntropy,
 			Feed: func(_ context.Context, m Micro) (Batch, error) {
 				b := set.batch(m)
 				b.Shape = nn.Plain(m.Samples, 16)

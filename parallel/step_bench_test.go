@@ -39,7 +39,7 @@ func stepper(ctx context.Context, comm collective.Comm, side int) (step func() e
 		return nil, nil, err
 	}
 	set := newSamples(16, 1, side)
-	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Blocks: m.Blocks, Loss: crossEntropy, Events: events,
+	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Loss: crossEntropy, Events: events,
 		Feed: func(_ context.Context, m Micro) (Batch, error) { return set.batch(m), nil }})
 	step = func() error {
 		if err := e.Step(ctx, len(set.y), 4); err != nil {

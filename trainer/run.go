@@ -172,7 +172,7 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	s.states = nn.States(s.model.Blocks)
 	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
-		Fusion: s.fusion, Device: s.device, Blocks: s.model.Blocks, Loss: s.loss,
+		Fusion: s.fusion, Device: s.device, Loss: s.loss,
 		Feed: s.feed, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Expect: s.expect,
 		Events: s.job.Events,
 	})
