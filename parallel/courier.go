@@ -252,4 +252,3 @@ func (c *courier) drain(ctx context.Context) error {
 	}
 	return nil
 }
-
