@@ -29,13 +29,14 @@ func (r *runner) affordable(budget time.Duration) int {
 // repeat times n calls and leaves in r.times, for each of them, how long the
 // slowest rank took.
 func (r *runner) repeat(ctx context.Context, t *trial, n int, apart bool) error {
-	return r.timed(ctx, n, apart, func() error { return t.run(ctx) })
+	return r.timed(ctx, n, apart || t.encoding != nil, t.renew, func() error { return t.run(ctx) })
 }
 
-// timed times n runs of what all ranks do.
-func (r *runner) timed(ctx context.Context, n int, apart bool, run func() error) error {
+// timed times n runs of what all ranks do, each after its preparation.
+func (r *runner) timed(ctx context.Context, n int, apart bool, prepare func(), run func() error) error {
 	r.times = r.times[:0]
 	for i := range n {
+		prepare()
 		if apart || i%togetherMost == 0 {
 			if err := collective.Barrier(ctx, r.comm); err != nil {
 				return err

@@ -29,13 +29,13 @@ func (r *runner) stream(ctx context.Context, t *trial) ([]int64, error) {
 		}
 		return nil
 	}
-	if err := r.timed(ctx, r.Warmup, true, pass); err != nil {
+	if err := r.timed(ctx, r.Warmup, true, func() {}, pass); err != nil {
 		return nil, err
 	}
 	n := r.Iterations
 	if n == 0 {
 		n = r.affordable(r.Budget / 2)
 	}
-	err := r.timed(ctx, n, true, pass)
+	err := r.timed(ctx, n, true, func() {}, pass)
 	return slices.Clone(r.times), err
 }

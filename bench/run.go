@@ -17,6 +17,7 @@ type Config struct {
 	Types      []device.Type // none: F32
 	Sizes      []int         // in bytes, of the full vector; whole numbers of elements
 	Algorithms []string      // none: "auto"; those that an operation lacks are left out
+	Wires      []string      // wire formats of all-reduces of F32, as package wire names them, each beside the algorithms
 	Private    bool          // ordinary memory instead of Comm.Alloc's
 
 	Iterations int           // timed calls; 0: as many as Budget allows, between 12 and 5000
@@ -87,11 +88,8 @@ func Run(ctx context.Context, comm collective.Comm, c Config, report func(Result
 		}
 		for _, t := range types {
 			for _, size := range r.sizes(op) {
-				for _, algorithm := range r.Algorithms {
-					if !op.Does(algorithm) {
-						continue
-					}
-					result, err := r.measure(ctx, op, t, size, algorithm)
+				for _, v := range r.variants(op, t) {
+					result, err := r.measure(ctx, op, t, size, v)
 					if err != nil {
 						return fmt.Errorf("%s of %s: %w", op.title(), FormatSize(size), err)
 					}
@@ -132,9 +130,14 @@ func (r *runner) allocate(ctx context.Context) (err error) {
 }
 
 // measure runs one trial.
-func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, size int, algorithm string) (Result, error) {
+func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, size int, v variant) (Result, error) {
 	length := op.fit(size/typ.Size(), r.comm.Size())
-	t := newTrial(r.comm, op, r.memory.Slice(0, op.elements(length)*typ.Size()).As(typ), length, algorithm)
+	t := newTrial(r.comm, op, r.memory.Slice(0, op.elements(length)*typ.Size()).As(typ), length, v.algorithm)
+	if v.wire != "" {
+		if err := t.encode(v.wire); err != nil {
+			return Result{}, err
+		}
+	}
 	result := Result{
 		Op: op.Name, DType: typ.String(), Bytes: length * typ.Size(), Ranks: r.comm.Size(), Transport: r.Transport,
 		Algorithm: r.chosen(t), Registered: r.Registered && !r.Private,
@@ -155,7 +158,7 @@ func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, siz
 	if err := r.repeat(ctx, t, result.Iterations, apart); err != nil {
 		return result, err
 	}
-	right = right && zero(t.memory)
+	right = right && (t.encoding != nil || zero(t.memory))
 	again, err := r.check(ctx, t)
 	if err != nil {
 		return result, err

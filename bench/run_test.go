@@ -239,3 +239,24 @@ func TestCancelled(t *testing.T) {
 	require.NoError(t, g.Close())
 	require.NoError(t, transport.Close())
 }
+
+// TestWires: each format is a measurement beside the algorithms, of all-reduces
+// of F32 only.
+func TestWires(t *testing.T) {
+	broadcast, err := ParseOperation("broadcast")
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		algorithms []string
+		want       []string
+	}{{nil, []string{"auto", "f16", "int4", "topk"}}, {[]string{"ring"}, []string{"ring", "auto", "f16", "int4", "topk"}}} {
+		results := run(t, 3, collective.GroupConfig{}, Config{Operations: []Operation{Operations()[0], broadcast}, Types: []device.Type{device.F32, device.F16},
+			Sizes: []int{4000, 600_000}, Algorithms: tt.algorithms, Wires: []string{"f32", "f16", "int4", "topk"}, Iterations: 2, Warmup: 1})
+		seen := map[string]int{}
+		for _, r := range results {
+			require.True(t, r.Correct, "%+v", r)
+			seen[r.Op+" "+r.DType]++
+		}
+		n := len(tt.want)
+		require.Equal(t, map[string]int{"allreduce f32": 2 * n, "allreduce f16": 2 * (n - 3), "broadcast f32": 2 * seen["broadcast f16"] / 2, "broadcast f16": seen["broadcast f16"]}, seen)
+	}
+}

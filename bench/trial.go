@@ -19,6 +19,8 @@ type trial struct {
 	memory  device.Buf // all that the trial may change
 	call    collective.Call
 	batch   []collective.PointToPoint // of a send-receive
+
+	encoding *encoding // nil: values are sent as they are
 }
 
 // elements is how many elements of memory a vector of that length takes.
@@ -88,6 +90,9 @@ func (t *trial) right() bool {
 	}
 	switch t.op.Kind {
 	case plan.AllReduce:
+		if t.encoding != nil {
+			return t.near()
+		}
 		return holds(t.memory, t.pattern.sum)
 	case plan.Reduce:
 		return t.rank != 0 || holds(t.memory, t.pattern.sum)

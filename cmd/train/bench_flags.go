@@ -13,6 +13,7 @@ import (
 	"github.com/gradfusion/gradfusion/bench"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/wire"
 )
 
 // benchOptions are the flags of "train bench".
@@ -32,7 +33,7 @@ type benchOptions struct {
 
 // rawBench are the flags as they were written.
 type rawBench struct {
-	op, nproc, sizes, dtype, transport, algorithm, iters, warmup, scaling, runs string
+	op, nproc, sizes, dtype, transport, algorithm, wire, iters, warmup, scaling, runs string
 }
 
 func (o *benchOptions) flags(raw *rawBench) *flag.FlagSet {
@@ -44,6 +45,7 @@ func (o *benchOptions) flags(raw *rawBench) *flag.FlagSet {
 	flags.StringVar(&raw.dtype, "dtype", "f32", "")
 	flags.StringVar(&raw.transport, "transport", "", "")
 	flags.StringVar(&raw.algorithm, "algorithm", "auto", "")
+	flags.StringVar(&raw.wire, "wire", "", "")
 	flags.StringVar(&raw.iters, "iters", "0", "")
 	flags.StringVar(&raw.warmup, "warmup", "0", "")
 	flags.StringVar(&raw.scaling, "scaling", "", "")
@@ -179,6 +181,23 @@ func (o *benchOptions) readNames(raw *rawBench) error {
 		}
 		o.Algorithms = append(o.Algorithms, name)
 	}
+	return o.readWires(raw.wire)
+}
+
+// readWires reads wire formats, which only all-reduces of f32 have.
+func (o *benchOptions) readWires(text string) error {
+	if text == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(wire.Names(), name) {
+			return usage("-wire: unknown wire format %q%s", name, suggestion(name, wire.Names()))
+		}
+		o.Wires = append(o.Wires, name)
+	}
+	if !slices.ContainsFunc(o.Operations, func(op bench.Operation) bool { return op.Name == "allreduce" }) || !slices.Contains(o.Types, device.F32) {
+		return usage("-wire: wire formats are for -op allreduce of -dtype f32")
+	}
 	return nil
 }
 
@@ -211,7 +230,7 @@ func (o *benchOptions) checkPlot() error {
 
 // readScaling checks what a measurement of scaling needs.
 func (o *benchOptions) readScaling(raw *rawBench, given map[string]bool) (err error) {
-	for _, name := range []string{"op", "nproc", "sizes", "dtype", "algorithm", "private", "limit", "waiting", "plot", "warmup"} {
+	for _, name := range []string{"op", "nproc", "sizes", "dtype", "algorithm", "wire", "private", "limit", "waiting", "plot", "warmup"} {
 		if given[name] {
 			return usage("-%s is for collectives; -scaling measures the training of -config at the numbers of ranks that it lists", name)
 		}

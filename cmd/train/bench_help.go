@@ -5,8 +5,9 @@ or how a training scales.
 
     train bench [-op allreduce] [-nproc N] [-sizes 1KiB,64KiB,1MiB] [-dtype f32]
                 [-transport auto|inproc|shm|tcp] [-algorithm auto|NAME]
-                [-private] [-json] [-plot FILE.svg] [-limit] [-waiting]
-                [-iters N] [-warmup N] [-config FILE] [-set key=value]...
+                [-wire NAMES] [-private] [-json] [-plot FILE.svg] [-limit]
+                [-waiting] [-iters N] [-warmup N] [-config FILE]
+                [-set key=value]...
     train bench -scaling 1,2,4 -config FILE [-json] [-iters N] [-runs N]
                 [-set key=value]...
 
@@ -19,6 +20,8 @@ or how a training scales.
     -dtype NAMES     f32, f16, bf16, f64, i32, i64, i8, u8
     -algorithm NAMES with several, the sizes at which one overtakes another are
                      shown
+    -wire NAMES      encode what all-reduces of f32 send: f32 (as it is), f16,
+                     bf16, int8, int4, topk (1 %)
     -private         ordinary memory instead of memory that ranks can share
     -json            a line of JSON for each measurement instead of a table
     -plot FILE.svg   draw time and bandwidth over size; - draws on the terminal

@@ -18,7 +18,7 @@ func badBenches() []string {
 	return []string{
 		"-op allreduc", "-op allreduce,sum", "-dtype f8", "-sizes 1KiBs", "-sizes 1001", "-sizes 1KiB,12 -dtype f64",
 		"-sizes 8..4", "-nproc 0", "-nproc two", "-iters -1", "-warmup x", "-transport mpi", "-algorithm rong",
-		"-op sendrecv -algorithm ring", "-plot a.png", "-plot nowhere/a.svg", "-runs 2",
+		"-op sendrecv -algorithm ring", "-wire int5", "-wire int8 -dtype f64", "-plot a.png", "-plot nowhere/a.svg", "-runs 2",
 		"-size 1KiB", "-op", "allreduce", "-set collective.timeout=never",
 		"-scaling 1,2", "-scaling 1,two -config mlp.yaml", "-scaling 1,1 -config mlp.yaml", "-scaling 0 -config mlp.yaml",
 		"-scaling 1,2 -config mlp.yaml -op allreduce", "-scaling 1,2 -config mlp.yaml -runs many",

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"math"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/wire"
+)
+
+// variant is a way to carry an operation out.
+type variant struct{ algorithm, wire string }
+
+// variants lists the algorithms, then the wire formats, that an operation has
+// for a type. Of algorithms "auto" alone, formats leave only what f32 stands for.
+func (r *runner) variants(op Operation, t device.Type) (all []variant) {
+	for _, name := range r.Algorithms {
+		if op.Does(name) {
+			all = append(all, variant{algorithm: name})
+		}
+	}
+	if len(r.Wires) > 0 && len(r.Algorithms) == 1 && r.Algorithms[0] == auto {
+		all = nil
+	}
+	for _, name := range r.Wires {
+		switch {
+		case name == "f32" && op.Does(auto):
+			all = append(all, variant{algorithm: auto})
+		case !op.SendReceive && op.Kind == plan.AllReduce && t == device.F32 && name != "f32":
+			all = append(all, variant{wire: name})
+		}
+	}
+	return all
+}
+
+// encoding is what a trial whose values are encoded has beside the others:
+// formats take longer for some values than for others, so it is timed on numbers
+// like gradients, which are put back before each call.
+type encoding struct {
+	codec  *wire.Codec
+	source []float32
+}
+
+// encode gives a trial of F32 a wire format.
+func (t *trial) encode(name string) error {
+	format, err := wire.New(wire.Config{Name: name})
+	if err != nil {
+		return err
+	}
+	t.encoding = &encoding{codec: &wire.Codec{Format: format}}
+	t.call.Codec = t.encoding.codec
+	t.encoding.source = make([]float32, t.memory.Len)
+	for i := range t.encoding.source {
+		x := uint32(i)*2654435761 + uint32(t.rank)*2246822519
+		x = (x ^ x>>15) * 2246822519
+		x ^= x >> 13
+		// The sum of four numbers of 8 bits has nearly a bell's shape.
+		t.encoding.source[i] = float32(int(x&0xff)+int(x>>8&0xff)+int(x>>16&0xff)+int(x>>24)-510) / 1024
+	}
+	return nil
+}
+
+// renew prepares a timed call.
+func (t *trial) renew() {
+	if t.encoding != nil {
+		copy(t.memory.F32(), t.encoding.source)
+		t.encoding.codec.Base++
+	}
+}
+
+// near compares encoded sums of the pattern with the exact ones. The largest
+// contribution is mostValue and the largest sum mostResult, so blocks of integers
+// are wrong by a level of each of these at most; 16-bit floats hold them exactly;
+// and top-k leaves out some or all of a sum.
+func (t *trial) near() bool {
+	levels := map[string]float64{"int8": 127, "int4": 7}[t.encoding.codec.Name()]
+	bound := 0.0
+	if levels > 0 {
+		bound = (mostValue*float64(t.pattern.ranks-1) + mostResult) * 1.01 / levels
+	}
+	_, sparse := t.encoding.codec.Format.(*wire.TopK)
+	for i, x := range t.memory.F32() {
+		sum := float64(t.pattern.sum(i))
+		if sparse && (x < 0 || float64(x) > sum) || !sparse && !(math.Abs(float64(x)-sum) <= bound) {
+			return false
+		}
+	}
+	return true
+}
+
+var _ collective.Codec = (*wire.Codec)(nil)
