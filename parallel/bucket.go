@@ -51,7 +51,9 @@ type bucket struct {
 
 // cutBuckets places parameters, in the order in which their gradients become
 // complete, into buckets of about the given sizes in bytes. A parameter starts
-// on a multiple of 512 bytes and is never split.
+// on a multiple of 512 bytes and is never split. One that partners share has the
+// room of the largest part, so that all of them have the others in the same
+// places and add them up in the same order.
 func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
 	var out []*bucket
 	var open *bucket
@@ -61,7 +63,7 @@ func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
 			out = append(out, open)
 		}
 		open.entries = append(open.entries, &entry{param: p, bucket: open, offset: open.size, uses: 1})
-		open.size += roundUp(p.Len(), device.NormBlock)
+		open.size += roundUp(p.Space(), device.NormBlock)
 		limit := bytes
 		if open.index == 0 {
 			limit = min(firstBytes, bytes)
@@ -82,7 +84,7 @@ func (b *bucket) placeUses() int {
 	n := b.size
 	for _, e := range b.entries {
 		e.more = n
-		n += (e.uses - 1) * roundUp(e.param.Len(), device.NormBlock)
+		n += (e.uses - 1) * roundUp(e.param.Space(), device.NormBlock)
 	}
 	return n
 }
@@ -133,7 +135,7 @@ func (e *entry) slot(grad device.Buf, use int) device.Buf {
 	case use > 0 && len(e.extras) > 0:
 		return e.extras[use-1]
 	case use > 0:
-		at = e.more + (use-1)*roundUp(e.param.Len(), device.NormBlock)
+		at = e.more + (use-1)*roundUp(e.param.Space(), device.NormBlock)
 	}
 	return grad.Slice(at, at+e.param.Len())
 }
