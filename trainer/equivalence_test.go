@@ -19,6 +19,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/collective/tcp"
 	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/optim"
 	"github.com/gradfusion/gradfusion/trainer"
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
@@ -44,6 +45,7 @@ type combination struct {
 	threads   int
 	overlap   bool
 	recompute string
+	shard     bool
 	stopAfter int // 0: run through; else stop there and resume
 	async     bool
 }
@@ -53,10 +55,10 @@ const gridSteps = 4
 func draw(r *rand.Rand) combination {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	c := combination{
-		model: pick("mlp", "cnn", "resnet20", "gpt"), optimizer: pick("sgd", "momentum", "nesterov", "adam", "adamw"),
+		model: pick("mlp", "cnn", "resnet20", "gpt"), optimizer: pick(optim.Names()...),
 		batch: []int{24, 37, 64}[r.IntN(3)], clip: []float64{0, 0.5}[r.IntN(2)], augment: pick("none", "flip", "crop-flip"),
 		ranks: 1 + r.IntN(4), transport: pick(transportNames()...), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
-		dropout: []float64{0, 0.25}[r.IntN(2)], recompute: pick("none", "blocks"),
+		dropout: []float64{0, 0.25}[r.IntN(2)], recompute: pick("none", "blocks"), shard: r.IntN(2) == 0,
 		threads: 1 + r.IntN(2), overlap: r.IntN(4) > 0, stopAfter: r.IntN(gridSteps), async: r.IntN(2) == 0,
 	}
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
@@ -71,7 +73,7 @@ func (c combination) computes() combination {
 
 func (c combination) config(t *testing.T, dir string) *config.Config {
 	set := []string{
-		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), "model.recompute=" + c.recompute, fmt.Sprint("data.batch=", c.batch),
+		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), "model.recompute=" + c.recompute, fmt.Sprint("parallel.shard_optimizer=", c.shard), fmt.Sprint("data.batch=", c.batch),
 		"optim.name=" + c.optimizer, "optim.lr=0.01", fmt.Sprint("optim.clip_norm=", c.clip),
 		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never",
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),

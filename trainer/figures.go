@@ -171,12 +171,16 @@ func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, er
 	if err != nil {
 		return nil, err
 	}
+	optimizer, err := largest(ctx, s.comm, float64(s.fusion.OptimizerBytes())/(1<<20))
+	if err != nil {
+		return nil, err
+	}
 	steps := s.fusion.Completed()
 	out := &metrics.Summary{
 		Model: s.model.Name, Params: int64(s.model.ParamCount()), WorldSize: s.comm.Size(), DataParallel: s.comm.Size(), Pipeline: 1,
 		Steps: steps, Epochs: s.sampler.Epoch(max(steps-1, 0)) + 1, GlobalBatch: s.cfg.Data.Batch, MicroBatch: s.micro,
 		LossFirst: f.lossFirst, LossLast: f.lossLast, GradSHA256First: f.gradFirst,
-		PeakRSSMB: rss, ActivationsMB: float64(s.executor.Activations()) / (1 << 20), TimeToFirstStepS: f.firstStep.Seconds(),
+		PeakRSSMB: rss, OptimizerMB: optimizer, ActivationsMB: float64(s.executor.Activations()) / (1 << 20), TimeToFirstStepS: f.firstStep.Seconds(),
 	}
 	if s.last.done {
 		out.EvalLoss, out.EvalAccuracy = &s.last.loss, &s.last.accuracy
@@ -198,7 +202,7 @@ func largest(ctx context.Context, c collective.Comm, v float64) (float64, error)
 	if c.Size() == 1 {
 		return v, nil
 	}
-	err := c.Start(ctx, collective.Call{Kind: plan.AllReduce, Op: collective.Max, In: device.FromF64(buf), Label: "peak memory"}).Wait(ctx)
+	err := c.Start(ctx, collective.Call{Kind: plan.AllReduce, Op: collective.Max, In: device.FromF64(buf), Label: "most memory"}).Wait(ctx)
 	return buf[0], err
 }
 

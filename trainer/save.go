@@ -25,7 +25,7 @@ const (
 // state lists everything that training continues from. The position in the data
 // and every random choice are pure functions of the seed and the number of
 // completed steps, so these two numbers stand for them. It is collective before
-// the first step.
+// the first step, and with a sharded optimizer always.
 func (s *session) state() ([]parallel.Named, error) {
 	position := binary.LittleEndian.AppendUint64(nil, uint64(s.fusion.Completed()))
 	seed := binary.LittleEndian.AppendUint64(nil, s.cfg.Train.Seed)
@@ -80,7 +80,7 @@ func newSaver(s *session) (*saver, error) {
 // returned here.
 func (v *saver) save(ctx context.Context, s *session) error {
 	if v.dir == "" {
-		return nil
+		return s.contribute()
 	}
 	start := s.job.Events.Now()
 	if err := v.wait(s); err != nil {
@@ -107,6 +107,16 @@ func (v *saver) save(ctx context.Context, s *session) error {
 		return nil
 	}
 	return v.wait(s)
+}
+
+// contribute is the part of the other ranks in a checkpoint that rank 0 writes:
+// what they hold of a sharded optimizer.
+func (s *session) contribute() error {
+	if s.cfg.Checkpoint.Dir == "" || !s.cfg.Parallel.ShardOptimizer {
+		return nil
+	}
+	_, err := s.state()
+	return err
 }
 
 // wait returns when no write is in flight, with its error.

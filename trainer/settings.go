@@ -23,6 +23,7 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 	return parallel.FusionConfig{
 		Device: s.device, ThresholdMB: f.ThresholdMB, FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
 		Deterministic: s.cfg.Train.Deterministic == "world",
+		Shard:         s.cfg.Parallel.ShardOptimizer,
 		FindUnused:    f.FindUnused, CheckEvery: f.CheckEvery,
 		Targets: s.targets(), ClipNorm: s.cfg.Optim.ClipNorm, Events: s.job.Events,
 	}

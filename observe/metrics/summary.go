@@ -43,6 +43,7 @@ type Summary struct {
 	BytesSent         int64    `json:"bytes_sent"` // over all steps
 	BytesReceived     int64    `json:"bytes_received"`
 	PeakRSSMB         float64  `json:"peak_rss_mb"`    // the largest rank's
+	OptimizerMB       float64  `json:"optimizer_mb"`   // state of the optimizer, the largest rank's
 	ActivationsMB     float64  `json:"activations_mb"` // most that passes held at once, gradients of activations included
 	TimeToFirstStepS  float64  `json:"time_to_first_step_s"`
 
@@ -71,7 +72,7 @@ func (s Summary) JSON() ([]byte, error) {
 		}
 	}
 	for _, p := range []*float64{&s.SamplesPerSec, &s.StepMsP50, &s.StepMsP95, &s.ForwardMs, &s.BackwardMs, &s.OptimizerMs,
-		&s.CommMs, &s.CommExposedMs, &s.WaitMs, &s.DataMs, &s.PeakRSSMB, &s.ActivationsMB, &s.TimeToFirstStepS} {
+		&s.CommMs, &s.CommExposedMs, &s.WaitMs, &s.DataMs, &s.PeakRSSMB, &s.OptimizerMB, &s.ActivationsMB, &s.TimeToFirstStepS} {
 		if !finite(*p) {
 			*p = 0
 		}

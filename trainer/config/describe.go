@@ -98,7 +98,7 @@ parallel.schedule  gpipe, 1f1b, interleaved, zb-h1, zb-v, looped-bfs, dualpipe-v
 parallel.virtual_stages  stages per rank under interleaved schedules
 parallel.cuts  names of the blocks that begin a stage; auto balances time and memory
 parallel.activation_wire  format of activations between stages: f32, f16, bf16
-parallel.shard_optimizer  keep each part of the optimizer's state on one rank only
+parallel.shard_optimizer  keep each part of the optimizer's state on one rank only, which updates that part for all; saves memory, computes the same
 parallel.sync_batchnorm  BatchNorm statistics over all columns
 parallel.dry_run  print grid, idle time, memory and bytes per link, and train nothing
 fusion.threshold_mb  gradients are summed in buckets of this size, in 2^20 bytes

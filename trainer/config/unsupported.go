@@ -13,7 +13,6 @@ func unsupported() []struct{ key, feature string } {
 		{"parallel.schedule", "pipeline parallelism"},
 		{"parallel.virtual_stages", "pipeline parallelism"},
 		{"parallel.cuts", "pipeline parallelism"},
-		{"parallel.shard_optimizer", "the sharded optimizer"},
 		{"parallel.sync_batchnorm", "BatchNorm over ranks"},
 		{"parallel.dry_run", "the dry run"},
 		{"amp.loss_scale", "mixed precision"},
