@@ -25,7 +25,3 @@ func (g *GradFusion) agree(ctx context.Context) error {
 	g.agreed = agreed >> verdictShift
 	return nil
 }
-
-// inspect looks at the summed gradients that this rank holds and returns bits of
-// its own, which Step finds in g.agreed if any rank returned them.
-func (g *GradFusion) inspect() uint64 { return 0 }

@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"github.com/gradfusion/gradfusion/amp"
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/observe"
@@ -30,8 +31,19 @@ type FusionConfig struct {
 	CheckEvery    int     // compare parameters over ranks every so many steps; 0 means at the start only
 	// Shard keeps the optimizer's state of each element on one rank of a stage
 	// only, which updates it for all; see Complete.
-	Shard  bool
-	Events *observe.Recorder
+	Shard bool
+	// Scaler is the loss scale, which is multiplied into the seeds of the losses
+	// and divided out of the gradients in Step: hooks and Gradients see them
+	// scaled. A step whose loss or gradients are no finite number is skipped: it
+	// counts as a step, but neither parameters, optimizer nor running statistics
+	// change, and the optimizer does not count it. The ranks agree on that. Nil:
+	// no scale, and whatever comes out is used. All ranks have equal ones; it stays
+	// the caller's.
+	Scaler *amp.Scaler
+	// Masters is a 16-bit type to which parameters are rounded after every
+	// update; F32, the zero value, means none.
+	Masters device.Type
+	Events  *observe.Recorder
 }
 
 func (c FusionConfig) thresholdBytes() int { return megabytes(c.ThresholdMB, 16) }

@@ -39,6 +39,7 @@ type ExecutorConfig struct {
 	// Recompute keeps of a micro-batch what goes from block to block, and makes
 	// the rest again in the backward pass; see nn.Pass.
 	Recompute bool
+	Precision nn.Precision // of every pass
 	// Expect is the least that a micro-batch takes for activations of a stage, in
 	// bytes, so that memory can be prepared; 0 where it is not known.
 	Expect int

@@ -28,7 +28,8 @@ var ErrNoSamples = errors.New("a step of no samples: Micros begins a step, of at
 //
 // Losses are seeded with 1/targets of the whole step (samples, or tokens), so the
 // summed gradient is the mean over them whatever ranks and micro-batches it has,
-// and nothing is divided after a rounding.
+// and nothing is divided after a rounding; with a Scaler they are multiplied by
+// its scale.
 type GradFusion struct {
 	cfg    FusionConfig
 	ctx    context.Context // ends with Close
@@ -49,6 +50,7 @@ type GradFusion struct {
 	agreed  uint64 // what any rank found out about the present step's gradients
 	leaves  leaves
 	outcome Outcome
+	scaling
 	restore func(param, name string, to device.Buf) error // until the buckets are cut
 }
 
@@ -97,6 +99,14 @@ func (g *GradFusion) start(ctx context.Context) (err error) {
 		}
 	}
 	g.startNorms()
+	for _, s := range g.stages {
+		for _, p := range s.params {
+			if err := g.roundMasters(p.Value); err != nil {
+				return err
+			}
+		}
+	}
+	g.changed()
 	return nil
 }
 
@@ -131,7 +141,7 @@ func (g *GradFusion) Backward(t *nn.Tape, loss *nn.Var, m Micro) error {
 // seedLoss starts the backward pass of a micro-batch at its loss.
 func (g *GradFusion) seedLoss(t *nn.Tape, loss *nn.Var, m Micro) (err error) {
 	defer nn.Catch(&err)
-	t.SeedLoss(loss, float32(1/(float64(m.Total)*float64(max(g.cfg.Targets, 1)))))
+	t.SeedLoss(loss, float32(g.lossScale()/(float64(m.Total)*float64(max(g.cfg.Targets, 1)))))
 	g.leaves.scored(m, loss.Score())
 	return nil
 }

@@ -18,6 +18,9 @@ type Outcome struct {
 	Counted  int     // samples that counted
 	GradNorm float64 // of the summed gradient before clipping; 0 without clipping
 	Votes    uint32  // the bits that any rank has voted for
+
+	LossScale float64 // 0 without a Scaler
+	Skipped   bool    // see FusionConfig.Scaler; Step changes nothing
 }
 
 // leaves collects what each micro-batch of this rank's run tells besides its
@@ -100,7 +103,11 @@ func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed ui
 	}
 	l.gathered(g.layout, g.layout.losses)
 	g.outcome = l.outcome()
+	g.judge()
 	l.gathered(g.layout, g.layout.twins)
+	if g.skip {
+		l.rows = l.rows[:0] // nothing of a skipped step is kept
+	}
 	for _, s := range g.stages {
 		l.update(s.running, s.offset)
 	}

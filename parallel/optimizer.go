@@ -11,7 +11,9 @@ import (
 )
 
 // Step updates the parameters with learning rate lr, after clipping. It is the
-// same computation on every rank that holds the same parameters.
+// same computation on every rank that holds the same parameters. After a step
+// that overflowed it changes nothing but the loss scale; an error that wraps
+// amp.ErrOverflow means that a smaller one cannot help.
 func (g *GradFusion) Step(lr float32) error {
 	if g.phase() != reduced {
 		return ErrNotSynchronised
@@ -20,19 +22,13 @@ func (g *GradFusion) Step(lr float32) error {
 		return fmt.Errorf("step %d: %w", g.step+1, err)
 	}
 	start := g.cfg.Events.Now()
-	scale := float32(1)
-	if g.cfg.ClipNorm > 0 {
-		norm, err := g.norm.compute(g.ctx, g.segments)
-		if err != nil {
-			return fmt.Errorf("step %d: norm of the gradients: %w", g.step+1, err)
-		}
-		g.outcome.GradNorm, scale = norm, optim.ClipScale(norm, g.cfg.ClipNorm)
-	}
 	g.step++
-	if err := g.norm.layered(g.ctx, g.opt, g.step, g.segments, scale); err != nil {
-		return fmt.Errorf("step %d: norms of the parameters: %w", g.step, err)
+	if !g.skip {
+		if err := g.update(lr); err != nil {
+			return fmt.Errorf("step %d: %w", g.step, err)
+		}
 	}
-	if err := g.opt.Update(g.step, g.segments, lr, scale); err != nil {
+	if err := g.scaled(); err != nil {
 		return fmt.Errorf("step %d: %w", g.step, err)
 	}
 	g.cfg.Events.Record(observe.Span{Kind: observe.Optimizer, Lane: "compute", Name: "update", Start: start, End: g.cfg.Events.Now(), Step: g.step})
@@ -45,6 +41,32 @@ func (g *GradFusion) Step(lr float32) error {
 	if n := g.cfg.CheckEvery; n > 0 && g.step%n == 0 {
 		return g.verify(g.ctx)
 	}
+	return nil
+}
+
+// update runs the optimizer.
+func (g *GradFusion) update(lr float32) error {
+	scale := float32(1 / g.lossScale())
+	if g.cfg.ClipNorm > 0 {
+		norm, err := g.norm.compute(g.ctx, g.segments)
+		if err != nil {
+			return fmt.Errorf("norm of the gradients: %w", err)
+		}
+		norm /= g.lossScale()
+		g.outcome.GradNorm, scale = norm, scale*optim.ClipScale(norm, g.cfg.ClipNorm)
+	}
+	if err := g.norm.layered(g.ctx, g.opt, g.updates(), g.segments, scale); err != nil {
+		return fmt.Errorf("norms of the parameters: %w", err)
+	}
+	if err := g.opt.Update(g.updates(), g.segments, lr, scale); err != nil {
+		return err
+	}
+	for _, s := range g.segments {
+		if err := g.roundMasters(s.Value()); err != nil {
+			return err
+		}
+	}
+	g.changed()
 	return nil
 }
 

@@ -29,6 +29,9 @@ type reducer struct {
 	hi    int
 	count int // leaves of the step, over all ranks
 
+	squares  []float64 // scratch of scan
+	overflow *entry    // the first that scan found in the present step
+
 	reduction reduction
 }
 
@@ -130,7 +133,10 @@ func (r *reducer) releaseReady() {
 	}
 }
 
-func (r *reducer) release(b *bucket) { b.work = r.reduction.start(b) }
+func (r *reducer) release(b *bucket) {
+	r.scan(b)
+	b.work = r.reduction.start(b)
+}
 
 // finishLeaves completes the buckets that parameters without a gradient kept
 // from filling: an error that names them, or zeros with FindUnused.

@@ -84,6 +84,7 @@ func StateName(param, name string) string { return param + "/" + name }
 // its memory, which the first Step gives it.
 func (g *GradFusion) Restore(steps int, load func(param, name string, to device.Buf) error) error {
 	g.step, g.restore = steps, load
+	g.changed()
 	if g.norm == nil {
 		return nil
 	}
