@@ -30,13 +30,27 @@ type Named struct {
 func Hash(tensors []Named) string {
 	sorted := slices.Clone(tensors)
 	slices.SortFunc(sorted, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
-	h := sha256.New()
+	h := NewHasher()
 	for _, t := range sorted {
-		writeHeader(h, t)
-		h.Write(t.Buf.Bytes())
+		h.Add(t)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return h.Sum()
 }
+
+// Hasher is Hash of tensors that come one by one, in the order of their names.
+type Hasher struct{ sum hash.Hash }
+
+// NewHasher returns a Hasher of nothing.
+func NewHasher() *Hasher { return &Hasher{sha256.New()} }
+
+// Add adds the tensor whose name follows.
+func (h *Hasher) Add(t Named) {
+	writeHeader(h.sum, t)
+	h.sum.Write(t.Buf.Bytes())
+}
+
+// Sum returns the hash of what was added, in hexadecimal.
+func (h *Hasher) Sum() string { return hex.EncodeToString(h.sum.Sum(nil)) }
 
 func writeHeader(h hash.Hash, t Named) {
 	var n [8]byte

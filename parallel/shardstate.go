@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -46,59 +47,95 @@ func (g *GradFusion) held(ctx context.Context, s *stage) (held, []string, error)
 	return own, strings.Fields(string(lists[0])), nil
 }
 
-// eachState calls f for every state tensor of the model's parameters that this
-// rank's stages have, with the part that this rank holds and where it lies in the
-// whole, in one order on all ranks. It is collective over the stages' Comms if
-// the optimizer is sharded.
-func (g *GradFusion) eachState(ctx context.Context, f func(s *stage, e *entry, name string, part device.Buf, lo int) error) error {
+// stateTensor is one of the optimizer's state tensors: what this rank holds of it.
+type stateTensor struct {
+	stage *stage
+	entry *entry
+	name  string
+	part  device.Buf
+}
+
+// title is the tensor's name in checkpoints.
+func (t *stateTensor) title() string { return StateName(t.entry.param.Name, t.name) }
+
+// stateTensors lists the state of the parameters of this rank's stages in the
+// order of their names in checkpoints, alike on all ranks that hold these stages.
+// It is collective over the stages' Comms.
+func (g *GradFusion) stateTensors(ctx context.Context) (out []stateTensor, err error) {
 	for _, s := range g.stages {
 		own, names, err := g.held(ctx, s)
 		if err != nil {
-			return g.stageNamed(s, err)
+			return nil, g.stageNamed(s, err)
 		}
 		for _, b := range s.reducer.buckets {
 			for _, e := range b.entries {
-				lo, _ := e.own(s.Comm.Rank())
 				for _, name := range names {
-					if err := f(s, e, name, own[e][name], lo); err != nil {
-						return g.stageNamed(s, fmt.Errorf("%s of %s: %w", name, e.param.Name, err))
-					}
+					out = append(out, stateTensor{s, e, name, own[e][name]})
 				}
 			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b stateTensor) int { return strings.Compare(a.title(), b.title()) })
+	return out, nil
+}
+
+// EachState calls visit for what OptimizerState lists, in the order of the names,
+// but needs memory for one tensor of a sharded optimizer at a time: what visit
+// gets is valid until it returns. It is collective like OptimizerState.
+func (g *GradFusion) EachState(ctx context.Context, visit func(Named) error) error {
+	if err := g.ready(ctx); err != nil {
+		return err
+	}
+	tensors, err := g.stateTensors(ctx)
+	if err != nil {
+		return err
+	}
+	var room []float32
+	for i := range tensors {
+		t := &tensors[i]
+		n := t.entry.param.Len()
+		whole := t.part
+		if g.sharded() {
+			if len(room) < n {
+				room = make([]float32, n)
+			}
+			whole = device.FromF32(room[:n])
+			lo, _ := t.entry.own(t.stage.Comm.Rank())
+			copy(room[lo:n], t.part.F32())
+			call := collective.Call{Kind: plan.AllGather, In: whole, InBounds: t.entry.parts(t.stage.Comm.Size()), Label: "state of " + t.entry.param.Name}
+			if err := t.stage.Comm.Start(ctx, call).Wait(ctx); err != nil {
+				return g.stageNamed(t.stage, fmt.Errorf("gathering %s of %s: %w", t.name, t.entry.param.Name, err))
+			}
+		}
+		if !g.firstCopy(t.entry.param) {
+			continue
+		}
+		if err := visit(Named{t.title(), []int{n}, whole}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// wholeState gathers the state of a sharded optimizer, in new memory on every
-// rank.
-func (g *GradFusion) wholeState(ctx context.Context) (out []Named, err error) {
-	err = g.eachState(ctx, func(s *stage, e *entry, name string, part device.Buf, lo int) error {
-		n := e.param.Len()
-		whole := device.FromF32(make([]float32, n))
-		copy(whole.F32()[lo:], part.F32())
-		call := collective.Call{Kind: plan.AllGather, In: whole, InBounds: e.parts(s.Comm.Size()), Label: "state of " + e.param.Name}
-		if err := s.Comm.Start(ctx, call).Wait(ctx); err != nil {
-			return err
-		}
-		if g.firstCopy(e.param) {
-			out = append(out, Named{StateName(e.param.Name, name), []int{n}, whole})
-		}
-		return nil
-	})
-	return out, err
-}
-
 // restoreParts loads whole tensors and keeps this rank's part of each.
 func (g *GradFusion) restoreParts(ctx context.Context, load func(param, name string, to device.Buf) error) error {
-	return g.eachState(ctx, func(_ *stage, e *entry, name string, part device.Buf, lo int) error {
-		whole := device.FromF32(make([]float32, e.param.Len()))
-		if err := load(e.param.Name, name, whole); err != nil {
+	tensors, err := g.stateTensors(ctx)
+	if err != nil {
+		return err
+	}
+	var room []float32
+	for _, t := range tensors {
+		n := t.entry.param.Len()
+		if len(room) < n {
+			room = make([]float32, n)
+		}
+		if err := load(t.entry.param.Name, t.name, device.FromF32(room[:n])); err != nil {
 			return err
 		}
-		copy(part.F32(), whole.F32()[lo:])
-		return nil
-	})
+		lo, _ := t.entry.own(t.stage.Comm.Rank())
+		copy(t.part.F32(), room[lo:n])
+	}
+	return nil
 }
 
 // gatherGradients gives every rank of a stage the sums that a sharded optimizer

@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
@@ -50,23 +51,18 @@ func (g *GradFusion) Completed() int { return g.step }
 // it cuts the buckets first and is collective. That of a sharded optimizer is
 // gathered in new memory, which is collective always.
 func (g *GradFusion) OptimizerState() ([]Named, error) {
-	if err := g.cutAll(); err != nil {
-		return nil, err
-	}
-	if err := g.startOptimizer(); err != nil {
-		return nil, err
-	}
-	if err := g.Complete(g.ctx); err != nil {
-		return nil, err
-	}
-	if g.sharded() {
-		out, err := g.wholeState(g.ctx)
-		if err != nil {
-			return nil, fmt.Errorf("gathering the optimizer's state: %w", err)
-		}
-		return out, nil
-	}
 	var out []Named
+	if g.sharded() {
+		err := g.EachState(g.ctx, func(n Named) error {
+			n.Buf = device.FromF32(slices.Clone(n.Buf.F32()))
+			out = append(out, n)
+			return nil
+		})
+		return out, err
+	}
+	if err := g.ready(g.ctx); err != nil {
+		return nil, err
+	}
 	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
 		if g.firstCopy(s.Param) {
 			out = append(out, Named{StateName(s.Param.Name, name), []int{t.Len}, t})
@@ -74,6 +70,18 @@ func (g *GradFusion) OptimizerState() ([]Named, error) {
 		return nil
 	})
 	return out, err
+}
+
+// ready makes the optimizer's state and all parameters what they are after the
+// last step.
+func (g *GradFusion) ready(ctx context.Context) error {
+	if err := g.cutAll(); err != nil {
+		return err
+	}
+	if err := g.startOptimizer(); err != nil {
+		return err
+	}
+	return g.Complete(ctx)
 }
 
 // StateName is how the optimizer state of a parameter is called in checkpoints.
