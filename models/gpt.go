@@ -29,11 +29,6 @@ func gpt(c Config) ([]nn.Block, error) {
 	case features%heads != 0:
 		return nil, fmt.Errorf("a width of %d is not divided by %d heads", features, heads)
 	}
-	for _, cut := range []count{{heads, "heads"}, {4 * features, "hidden features"}, {c.Vocabulary, "tokens of the vocabulary"}} {
-		if err := c.enough(cut); err != nil {
-			return nil, err
-		}
-	}
 	first := &embedBlock{
 		tokens:    nn.NewCutEmbedding("transformer.wte", c.Vocabulary, features, c.Partners),
 		positions: nn.NewPositions("transformer.wpe", c.Context, features),

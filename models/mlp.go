@@ -12,24 +12,15 @@ func mlp(c Config) ([]nn.Block, error) {
 	if err := c.noResNet(); err != nil {
 		return nil, err
 	}
-	hidden := c.Hidden
-	if hidden == nil {
-		hidden = []int{1024, 1024}
+	return c.linears(nil, 1, c.Channels*c.Height*c.Width, c.hiddenLayers()), nil
+}
+
+// hiddenLayers returns the widths of an mlp's.
+func (c Config) hiddenLayers() []int {
+	if c.Hidden == nil {
+		return []int{1024, 1024}
 	}
-	for i, n := range hidden {
-		if i%2 == 1 {
-			continue // the inputs of this layer are cut, which are the outputs of the one before
-		}
-		if err := c.enough(count{n, fmt.Sprintf("features of hidden layer %d", i+1)}); err != nil {
-			return nil, err
-		}
-	}
-	if len(hidden)%2 == 0 {
-		if err := c.enough(count{c.Classes, "classes"}); err != nil {
-			return nil, err
-		}
-	}
-	return c.linears(nil, 1, c.Channels*c.Height*c.Width, hidden), nil
+	return c.Hidden
 }
 
 // linears appends a block for each hidden layer and the head. The layers are

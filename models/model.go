@@ -59,8 +59,10 @@ func New(c Config) (*Model, error) {
 	if err := c.check(model.text); err != nil {
 		return nil, err
 	}
-	if c.Partners != nil && c.Partners.Size() > 1 && !Cuts(c.Name) {
-		return nil, fmt.Errorf("model %s: its layers cannot be cut over %d partners", c.Name, c.Partners.Size())
+	if c.Partners != nil {
+		if err := c.Shares(c.Partners.Size()); err != nil {
+			return nil, fmt.Errorf("model %s: %w", c.Name, err)
+		}
 	}
 	blocks, err := model.build(c)
 	if err != nil {

@@ -62,7 +62,7 @@ func (s *session) evaluate(ctx context.Context) error {
 // score runs this rank's part of the test set.
 func (s *session) score(ctx context.Context) (rows []float64, err error) {
 	defer nn.Catch(&err)
-	parts := data.EvalParts(s.testing.Len(), s.micro, s.comm.Size(), s.comm.Rank())
+	parts := data.EvalParts(s.testing.Len(), s.micro, s.mesh.Data, s.mesh.At.Data)
 	loader, err := data.NewLoader(s.testing, parts, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *session) score(ctx context.Context) (rows []float64, err error) {
 }
 
 func (s *session) gatherScores(ctx context.Context, own []float64) ([]float64, error) {
-	ranks := s.comm.Size()
+	ranks := s.mesh.Data
 	if ranks == 1 {
 		return own, nil
 	}
@@ -100,5 +100,5 @@ func (s *session) gatherScores(ctx context.Context, own []float64) ([]float64, e
 	}
 	all := make([]float64, bounds[ranks])
 	call := collective.Call{Kind: plan.AllGather, In: device.FromF64(own), Out: device.FromF64(all), InBounds: bounds, Label: "evaluation"}
-	return all, s.comm.Start(ctx, call).Wait(ctx)
+	return all, s.mesh.Replicas.Start(ctx, call).Wait(ctx)
 }

@@ -13,7 +13,7 @@ import (
 // openLoader starts to prepare this rank's micro-batches, from the step on that
 // comes next.
 func (s *session) openLoader() (err error) {
-	steps := s.sampler.Parts(s.fusion.Completed(), s.total, s.micro, s.comm.Size(), s.comm.Rank())
+	steps := s.sampler.Parts(s.fusion.Completed(), s.total, s.micro, s.mesh.Data, s.mesh.At.Data)
 	s.loader, err = data.NewLoader(s.training, steps, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
 	return err
 }

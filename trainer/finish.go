@@ -10,7 +10,6 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
-	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/observe/trace"
 	"github.com/gradfusion/gradfusion/parallel"
@@ -21,7 +20,7 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err := s.saver.wait(s); err != nil {
 		return nil, err
 	}
-	state, err := s.state()
+	state, err := s.state(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +28,11 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.ParamsSHA256 = parallel.Hash(parallel.Params(nn.Params(s.model.Blocks)))
+	params, err := s.params(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.ParamsSHA256 = parallel.Hash(params)
 	out.StateSHA256 = parallel.Hash(state)
 	if s.figures.trace {
 		return out, s.writeTrace(ctx)

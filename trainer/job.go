@@ -1,7 +1,6 @@
 package trainer
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -20,7 +19,7 @@ type Job struct {
 	Config *config.Config
 	Model  *models.Model   // nil: built as Config.Model says
 	Data   *data.Source    // nil: opened as Config.Data says
-	Loss   parallel.Loss   // nil: softmax cross-entropy of the classes or tokens
+	Loss   parallel.Loss   // nil: softmax cross-entropy of the classes or tokens. With parallel.tensor logits may have some classes only, which nn.Tape.CrossEntropy can take
 	Comm   collective.Comm // nil: this rank is alone
 	Device device.Device   // nil: made as Config.Compute says; else the caller closes it
 
@@ -73,7 +72,7 @@ type Event struct {
 // parts is what a job is made of, after defaults.
 type parts struct {
 	device device.Device
-	model  *models.Model
+	model  *models.Model // see build
 	data   *data.Source
 	loss   parallel.Loss
 	owned  bool // Run closes device
@@ -81,17 +80,12 @@ type parts struct {
 
 func (j Job) parts() (p parts, err error) {
 	c := j.Config
-	p.data, p.model, p.device, p.loss = j.Data, j.Model, j.Device, j.Loss
+	p.data, p.device, p.loss = j.Data, j.Device, j.Loss
 	if p.data == nil {
 		d := c.Data
 		d.Seed, d.Context = c.Train.Seed, c.Model.Context
 		if p.data, err = data.Open(d); err != nil {
 			return p, err
-		}
-	}
-	if p.model == nil {
-		if p.model, err = models.New(c.Network(p.data.Shape())); err != nil {
-			return p, fmt.Errorf("model.name: %w", err)
 		}
 	}
 	if p.device == nil {

@@ -51,9 +51,16 @@ func inBytes(bytes float64) string {
 // which leave the model as it is, but forget nothing; their kernels do nothing.
 // The parameters must have memory.
 func (s *session) activations() (bytes float64, err error) {
-	defer nn.Catch(&err)
-	one := s.keeps(1)
-	return float64(s.keeps(2) - one), nil
+	measure := func() (err error) {
+		defer nn.Catch(&err)
+		one := s.keeps(1)
+		bytes = float64(s.keeps(2) - one)
+		return nil
+	}
+	if s.partners != nil { // some of whom may not measure
+		return bytes, s.partners.Silent(measure)
+	}
+	return bytes, measure()
 }
 
 // keeps is what a forward pass of n samples holds at its end or, with

@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/checkpoint"
@@ -15,12 +18,12 @@ import (
 	"github.com/gradfusion/gradfusion/parallel"
 )
 
-// resumption is what rank 0 found to continue from; the other ranks know the
-// step only and take the rest from rank 0.
+// resumption is what rank 0 found to continue from; the other ranks that hold the
+// same parameters know the step only and take the rest from rank 0.
 type resumption struct {
 	step    int
 	path    string
-	tensors map[string]checkpoint.Tensor // rank 0
+	tensors map[string]checkpoint.Tensor // rank 0; all ranks where the model is cut over them
 }
 
 // load finds the newest good checkpoint on rank 0, copies parameters and buffers
@@ -42,7 +45,46 @@ func (s *session) load(ctx context.Context) (*resumption, error) {
 	if r == nil {
 		r = &resumption{step: step}
 	}
+	if s.cutOverRanks() {
+		if err := r.share(ctx, s.comm); err != nil {
+			return nil, fmt.Errorf("resuming: %w", err)
+		}
+		return r, r.copyModel(s.model.Blocks)
+	}
 	return r, nil
+}
+
+// share gives every rank what rank 0 has read, for models of which each holds
+// another part.
+func (r *resumption) share(ctx context.Context, comm collective.Comm) error {
+	var own strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
+		fmt.Fprintln(&own, len(r.tensors[name].Data), name)
+	}
+	lists, err := gatherBytes(ctx, comm, []byte(own.String()))
+	if err != nil {
+		return err
+	}
+	if r.tensors == nil {
+		r.tensors = map[string]checkpoint.Tensor{}
+	}
+	for line := range strings.Lines(string(lists[0])) {
+		length, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		n, err := strconv.Atoi(length)
+		if err != nil {
+			return fmt.Errorf("a tensor of %s bytes: %w", length, err)
+		}
+		t, known := r.tensors[name]
+		if !known {
+			t = checkpoint.Tensor{Name: name, Data: make([]byte, n)}
+			r.tensors[name] = t
+		}
+		call := collective.Call{Kind: plan.Broadcast, In: device.FromU8(t.Data), Label: name}
+		if err := comm.Start(ctx, call).Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // warnOfEarlier tells of checkpoints that a run which starts afresh replaces.
@@ -164,23 +206,38 @@ func changed(then string, now []string) []string {
 }
 
 func (r *resumption) copyModel(blocks []nn.Block) error {
-	for _, p := range parallel.Params(nn.Params(blocks)) {
-		if err := r.fill(prefixParam+p.Name, p.Buf); err != nil {
+	for _, p := range nn.Params(blocks) {
+		if err := r.fill(prefixParam+p.Name, p.Value, p.Part); err != nil {
 			return err
 		}
 	}
 	for _, b := range parallel.States(nn.States(blocks)) {
-		if err := r.fill(prefixBuffer+b.Name, b.Buf); err != nil {
+		if err := r.fill(prefixBuffer+b.Name, b.Buf, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *resumption) fill(name string, to device.Buf) error {
-	b, err := r.bytes(name, to.Size())
-	copy(to.Bytes(), b)
-	return err
+// fill copies a tensor, or the part of it that a rank has.
+func (r *resumption) fill(name string, to device.Buf, part *nn.Part) error {
+	if part == nil {
+		b, err := r.bytes(name, to.Size())
+		copy(to.Bytes(), b)
+		return err
+	}
+	elements := 1
+	for _, d := range part.Whole {
+		elements *= d
+	}
+	whole := device.FromF32(make([]float32, elements))
+	b, err := r.bytes(name, whole.Size())
+	if err != nil {
+		return err
+	}
+	copy(whole.Bytes(), b)
+	part.Take(to.F32(), whole.F32())
+	return nil
 }
 
 func (r *resumption) bytes(name string, size int) ([]byte, error) {
@@ -204,11 +261,15 @@ func (s *session) resume(ctx context.Context, r *resumption) error {
 		return nil
 	}
 	s.resumed = r.path
+	parts := s.tensorParts()
 	return s.fusion.Restore(r.step, func(param, name string, to device.Buf) error {
-		if s.comm.Rank() == 0 {
-			if err := r.fill(prefixOptimizer+parallel.StateName(param, name), to); err != nil {
+		if s.comm.Rank() == 0 || s.cutOverRanks() {
+			if err := r.fill(prefixOptimizer+parallel.StateName(param, name), to, parts[param]); err != nil {
 				return err
 			}
+		}
+		if s.cutOverRanks() {
+			return nil
 		}
 		call := collective.Call{Kind: plan.Broadcast, In: to, Label: "state of " + param}
 		return s.comm.Start(ctx, call).Wait(ctx)

@@ -30,6 +30,8 @@ type session struct {
 	cfg  *config.Config
 	comm collective.Comm
 	parts
+	mesh     *parallel.Mesh
+	partners *parallel.Partners // nil: layers are not cut
 
 	micro    int
 	expect   int // bytes of activations of a micro-batch, 0 where that is not known
@@ -96,7 +98,11 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 // cut decides on micro-batches, steps and learning rates.
 func (s *session) cut() (err error) {
 	c := s.cfg
-	if s.micro, err = config.Batches(c, s.comm.Size()); err != nil {
+	columns, err := config.Columns(c, s.comm.Size())
+	if err != nil {
+		return err
+	}
+	if s.micro, err = config.Batches(c, columns); err != nil {
 		return err
 	}
 	augment, err := data.ParseAugment(c.Data.Augment)
@@ -146,6 +152,8 @@ func (s *session) prepare(ctx context.Context) error {
 	for _, do := range []func() error{
 		s.cut,
 		func() error { return s.compareRanks(ctx) },
+		func() error { return s.place(ctx) },
+		s.build,
 		s.materialize,
 	} {
 		if err := do(); err != nil {
@@ -163,7 +171,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.fusion, err = parallel.NewGradFusion(ctx, []parallel.Stage{{Blocks: s.model.Blocks, Comm: s.comm}}, opt, s.fusionConfig())
+	s.fusion, err = parallel.NewGradFusion(ctx, []parallel.Stage{{Blocks: s.model.Blocks, Comm: s.mesh.Replicas}}, opt, s.fusionConfig())
 	if err != nil {
 		return err
 	}
@@ -221,7 +229,7 @@ func (s *session) step(ctx context.Context, index int) error {
 	}
 	if index == 0 {
 		gradients, err := s.fusion.Gradients(ctx)
-		if err != nil {
+		if gradients, err = s.whole(ctx, gradients, err); err != nil {
 			return err
 		}
 		s.figures.firstGradients(gradients)
@@ -275,6 +283,9 @@ func (s *session) close() error {
 	}
 	if s.figures != nil {
 		errs = append(errs, s.figures.close())
+	}
+	if s.mesh != nil {
+		errs = append(errs, s.mesh.Close())
 	}
 	return errors.Join(errs...)
 }

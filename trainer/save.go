@@ -25,8 +25,8 @@ const (
 // state lists everything that training continues from. The position in the data
 // and every random choice are pure functions of the seed and the number of
 // completed steps, so these two numbers stand for them. It is collective before
-// the first step, and with a sharded optimizer always.
-func (s *session) state() ([]parallel.Named, error) {
+// the first step, and with a sharded optimizer or partners always.
+func (s *session) state(ctx context.Context) ([]parallel.Named, error) {
 	position := binary.LittleEndian.AppendUint64(nil, uint64(s.fusion.Completed()))
 	seed := binary.LittleEndian.AppendUint64(nil, s.cfg.Train.Seed)
 	out := []parallel.Named{
@@ -39,11 +39,21 @@ func (s *session) state() ([]parallel.Named, error) {
 			out = append(out, t)
 		}
 	}
-	add(prefixParam, parallel.Params(nn.Params(s.model.Blocks)))
+	params, err := s.params(ctx)
+	if err != nil {
+		return nil, err
+	}
+	add(prefixParam, params)
 	add(prefixBuffer, parallel.States(nn.States(s.model.Blocks)))
 	optimizer, err := s.fusion.OptimizerState()
+	optimizer, err = s.whole(ctx, optimizer, err)
 	add(prefixOptimizer, optimizer)
 	return out, err
+}
+
+// params lists the parameters, whole; it is collective over partners.
+func (s *session) params(ctx context.Context) ([]parallel.Named, error) {
+	return s.whole(ctx, parallel.Params(nn.Params(s.model.Blocks)), nil)
 }
 
 // saver writes checkpoints on rank 0, one at a time, in the background when
@@ -80,13 +90,13 @@ func newSaver(s *session) (*saver, error) {
 // returned here.
 func (v *saver) save(ctx context.Context, s *session) error {
 	if v.dir == "" {
-		return s.contribute()
+		return s.contribute(ctx)
 	}
 	start := s.job.Events.Now()
 	if err := v.wait(s); err != nil {
 		return err
 	}
-	state, err := s.snapshot()
+	state, err := s.snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,12 +120,12 @@ func (v *saver) save(ctx context.Context, s *session) error {
 }
 
 // contribute is the part of the other ranks in a checkpoint that rank 0 writes:
-// what they hold of a sharded optimizer.
-func (s *session) contribute() error {
-	if s.cfg.Checkpoint.Dir == "" || !s.cfg.Parallel.ShardOptimizer {
+// what they hold of a sharded optimizer, and of cut layers.
+func (s *session) contribute(ctx context.Context) error {
+	if s.cfg.Checkpoint.Dir == "" || !s.cfg.Parallel.ShardOptimizer && s.partners == nil {
 		return nil
 	}
-	_, err := s.state()
+	_, err := s.state(ctx)
 	return err
 }
 
@@ -143,8 +153,8 @@ func (v *saver) settle() {
 }
 
 // snapshot copies the state, so that training goes on while it is written.
-func (s *session) snapshot() (checkpoint.State, error) {
-	tensors, err := s.state()
+func (s *session) snapshot(ctx context.Context) (checkpoint.State, error) {
+	tensors, err := s.state(ctx)
 	if err != nil {
 		return checkpoint.State{}, err
 	}

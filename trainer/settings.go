@@ -20,7 +20,12 @@ func (s *session) optimizer() (optim.Optimizer, error) {
 
 func (s *session) fusionConfig() parallel.FusionConfig {
 	f := s.cfg.Fusion
+	var world collective.Comm
+	if s.cutOverRanks() {
+		world = s.comm
+	}
 	return parallel.FusionConfig{
+		World:  world,
 		Device: s.device, ThresholdMB: f.ThresholdMB, FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
 		Deterministic: s.cfg.Train.Deterministic == "world",
 		Shard:         s.cfg.Parallel.ShardOptimizer,

@@ -17,6 +17,7 @@ type Summary struct {
 	WorldSize    int    `json:"world_size"`
 	DataParallel int    `json:"data_parallel"`
 	Pipeline     int    `json:"pipeline"`
+	Tensor       int    `json:"tensor"`
 	Steps        int    `json:"steps"`
 	Epochs       int    `json:"epochs"`
 	GlobalBatch  int    `json:"global_batch"`

@@ -1,0 +1,75 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// place puts the ranks in the mesh that the parallel section asks for.
+func (s *session) place(ctx context.Context) (err error) {
+	c := s.cfg.Parallel
+	if s.mesh, err = parallel.NewMesh(ctx, s.comm, parallel.MeshConfig{Pipeline: c.Pipeline, Tensor: c.Tensor}); err != nil {
+		return err
+	}
+	if c.Tensor > 1 {
+		s.partners = parallel.NewPartners(ctx, s.mesh.Partners, s.cfg.Train.Deterministic == "world")
+	}
+	return nil
+}
+
+// cutOverRanks reports whether no rank holds the whole model.
+func (s *session) cutOverRanks() bool { return s.mesh.Pipeline*s.mesh.Tensor > 1 }
+
+// build makes the model, or this rank's part of its layers.
+func (s *session) build() (err error) {
+	network := s.cfg.Network(s.data.Shape())
+	if s.partners != nil {
+		if s.job.Model != nil {
+			return errors.New("trainer: Job.Model is whole, and parallel.tensor cuts the layers of models that Run builds: leave it nil")
+		}
+		if err := network.Shares(s.partners.Size()); err != nil {
+			return s.cfg.Errorf("parallel.tensor", "parallel.tensor: %v", err)
+		}
+		network.Partners = s.partners
+	}
+	if s.model = s.job.Model; s.model != nil {
+		return nil
+	}
+	if s.model, err = models.New(network); err != nil {
+		return fmt.Errorf("model.name: %w", err)
+	}
+	return nil
+}
+
+// whole puts the tensors together of which this rank has a part: parameters,
+// their gradients, or their optimizer state. It is collective over the partners.
+func (s *session) whole(ctx context.Context, tensors []parallel.Named, err error) ([]parallel.Named, error) {
+	if s.partners == nil || err != nil {
+		return tensors, err
+	}
+	parts := s.tensorParts()
+	return s.partners.Whole(ctx, tensors, func(t parallel.Named) *nn.Part {
+		if part, ok := parts[t.Name]; ok {
+			return part
+		}
+		param := t.Name[:max(strings.LastIndexByte(t.Name, '/'), 0)] // of parallel.StateName
+		return parts[param]
+	})
+}
+
+// tensorParts has the parts of parameters by their names.
+func (s *session) tensorParts() map[string]*nn.Part {
+	parts := map[string]*nn.Part{}
+	for _, p := range nn.Params(s.model.Blocks) {
+		if p.Part != nil {
+			parts[p.Name] = p.Part
+		}
+	}
+	return parts
+}
