@@ -10,7 +10,7 @@ golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
 test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
 
-.PHONY: build test test-arm64 test-extblas race bench bench-collectives bench-peers lint golden grid soak hosts clean help
+.PHONY: build test test-arm64 test-extblas ascend-sim race bench bench-collectives bench-peers lint golden grid soak hosts clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -28,6 +28,9 @@ test-arm64: ## run the tests of what computes as arm64, under qemu-user elsewher
 test-extblas: ## test and compare the products of OpenBLAS and oneDNN, where they are installed
 	CGO_ENABLED=0 go test -tags extblas ./device/extblas
 	CGO_ENABLED=0 go test -tags extblas -run '^$$' -bench . -benchtime 100x ./device/extblas
+
+ascend-sim: ## build the simulated Ascend libraries into bin/ascend-sim, with gcc
+	for layout in 8 9 old; do sh internal/ascendsim/c/build.sh bin/ascend-sim/$$layout $$layout || exit; done
 
 race: ## run the tests of concurrent packages under the race detector
 	go test -race -short $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule)

@@ -1,0 +1,34 @@
+/* The hub's state, inside the simulated collective library. */
+#ifndef ASCENDSIM_HUB_H
+#define ASCENDSIM_HUB_H
+
+#include "comm.h"
+
+/* What a rank has asked for and not been answered. */
+struct pending {
+	struct request head;
+	uint64_t *counts;
+	char *payload;
+	bool *matched; /* of items */
+	uint64_t left; /* items not matched */
+	char **received;
+};
+
+struct group {
+	char key[160];
+	uint32_t n, joined, members;
+	int *fds;
+	struct pending **pending;
+	bool failed;
+	struct group *next;
+};
+
+extern pthread_mutex_t hub_lock; /* of all that follows; the functions want it held */
+
+void hub_answer(int fd, int code, const char *text, const void *payload, uint64_t bytes);
+void hub_forget(struct group *g, uint32_t rank);
+void hub_complete(struct group *g);
+void hub_finish_batch(struct group *g, uint32_t rank);
+void hub_match(struct group *g, uint32_t from, uint32_t to);
+
+#endif
