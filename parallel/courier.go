@@ -85,7 +85,14 @@ func (c *courier) exchange(ctx context.Context, from, to int) error {
 			c.add(b, b.parcels[d][list[i].Micro], false)
 		}
 	}
-	sends := len(c.batch)
+	var sending *collective.Work
+	if !c.cfg.Paired {
+		sending = c.start(ctx)
+		c.batch = c.batch[:0]
+	}
+	if err := c.listen(ctx, from, to); err != nil {
+		return err
+	}
 	for i := max(from, c.posted); i < to; i++ {
 		if b, d, receives := c.place(list[i]); receives {
 			p := c.expect(b.specs[c.key(list[i].Micro)], d)
@@ -93,18 +100,15 @@ func (c *courier) exchange(ctx context.Context, from, to int) error {
 			c.add(b, p, true)
 		}
 	}
-	var sending, receiving *collective.Work
+	receiving := c.start(ctx)
 	if c.cfg.Paired {
-		sending = c.start(ctx, c.batch)
-		receiving = sending
-	} else {
-		sending, receiving = c.start(ctx, c.batch[:sends]), c.start(ctx, c.batch[sends:])
+		sending = receiving
 	}
-	return c.under(ctx, from, to, sending, receiving)
+	return c.underWay(ctx, from, to, sending, receiving)
 }
 
-// under notes the works of what exchange has started.
-func (c *courier) under(ctx context.Context, from, to int, sending, receiving *collective.Work) error {
+// underWay notes the works of what exchange has started.
+func (c *courier) underWay(ctx context.Context, from, to int, sending, receiving *collective.Work) error {
 	for i := from; i < to; i++ {
 		a := c.program.list[i]
 		b, d, receives := c.place(a)
@@ -130,57 +134,50 @@ func (c *courier) add(b *boundary, p *parcel, recv bool) {
 	}
 }
 
-func (c *courier) start(ctx context.Context, batch []collective.PointToPoint) *collective.Work {
-	if len(batch) == 0 {
-		return nil
-	}
-	return c.cfg.Pipe.Exchange(ctx, batch)
-}
-
-// announce tells the receivers what sends at list[from:to] are going to bring,
-// and asks for what the receives are, where that is not known yet.
-func (c *courier) announce(ctx context.Context, from, to int) error {
-	c.batch = c.batch[:0]
-	for i := from; i < to; i++ {
-		a := c.program.list[i]
-		b, d, receives := c.place(a)
-		if d == up {
-			continue
-		}
-		s := b.specs[c.key(a.Micro)]
-		switch {
-		case receives && s == nil:
-			c.batch = append(c.batch, collective.PointToPoint{Peer: b.peer, Recv: true, Buf: device.FromI32(make([]int32, specLen))})
-		case !receives && !s.known:
-			head, err := s.encode()
-			if err != nil {
-				return err
-			}
-			c.batch = append(c.batch, collective.PointToPoint{Peer: b.peer, Buf: head})
-		}
-	}
+// start begins what was added to the batch.
+func (c *courier) start(ctx context.Context) *collective.Work {
 	if len(c.batch) == 0 {
 		return nil
 	}
-	if err := c.wait(ctx, c.cfg.Pipe.Exchange(ctx, c.batch)); err != nil {
-		return fmt.Errorf("agreeing on shapes: %w", err)
-	}
-	return c.announced(from, to)
+	return c.cfg.Pipe.Exchange(ctx, c.batch)
 }
 
-// announced notes what announce has brought about.
-func (c *courier) announced(from, to int) (err error) {
-	at := 0
+// announce tells the receivers of the sends at list[from:to] what they bring, if
+// they do not know. The sends that follow report its errors.
+func (c *courier) announce(ctx context.Context, from, to int) error {
 	for i := from; i < to; i++ {
 		a := c.program.list[i]
 		b, d, receives := c.place(a)
-		if s := b.specs[c.key(a.Micro)]; d == down && (s == nil || !s.known) {
-			if !receives {
-				s.known = true
-			} else if b.specs[c.key(a.Micro)], err = decodeSpec(c.batch[at].Buf); err != nil {
-				return err
-			}
-			at++
+		s := b.specs[c.key(a.Micro)]
+		if receives || d == up || s.known {
+			continue
+		}
+		head, err := s.encode()
+		if err != nil {
+			return err
+		}
+		s.known = true
+		c.cfg.Pipe.Exchange(ctx, []collective.PointToPoint{{Peer: b.peer, Buf: head}})
+	}
+	return nil
+}
+
+// listen waits to be told what receives at list[from:to] bring, if that is not
+// known.
+func (c *courier) listen(ctx context.Context, from, to int) (err error) {
+	for i := max(from, c.posted); i < to; i++ {
+		a := c.program.list[i]
+		b, d, receives := c.place(a)
+		key := c.key(a.Micro)
+		if !receives || d == up || b.specs[key] != nil {
+			continue
+		}
+		head := device.FromI32(make([]int32, specLen))
+		if err := c.wait(ctx, c.cfg.Pipe.Exchange(ctx, []collective.PointToPoint{{Peer: b.peer, Recv: true, Buf: head}})); err != nil {
+			return fmt.Errorf("agreeing on shapes: %w", err)
+		}
+		if b.specs[key], err = decodeSpec(head); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -210,7 +207,7 @@ func (c *courier) postAhead(ctx context.Context, i int) error {
 		p := c.expect(s, d)
 		c.batch = c.batch[:0]
 		c.add(b, p, true)
-		p.work = c.start(ctx, c.batch)
+		p.work = c.start(ctx)
 		b.parcels[d][a.Micro] = p
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
@@ -36,6 +37,7 @@ type GradFusion struct {
 	cancel context.CancelFunc
 
 	stages   []*stage // in ascending order
+	owned    []collective.Comm
 	ties     []*tie
 	layout   layout
 	opt      optim.Optimizer
@@ -72,6 +74,10 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	g := &GradFusion{cfg: cfg, ctx: ctx, cancel: cancel, opt: opt}
+	stages, err := g.separate(ctx, stages)
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	for _, s := range stages {
 		g.stages = append(g.stages, newStage(ctx, s, cfg))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/nn"
@@ -14,8 +15,9 @@ import (
 type Stage struct {
 	Blocks []nn.Block
 	// Comm joins the ranks that hold this stage, one of each column, in the
-	// order of the columns. The stages of one rank may share one, if all ranks
-	// let go of their gradients in one order, which schedule.SameArms proves.
+	// order of the columns. The stages of a rank may name one Comm; each but the
+	// first then gets one of its own, made from it, because they let go of their
+	// gradients in whichever order the schedule has.
 	Comm collective.Comm
 	// Index is the stage's place in the model, from 0. A rank lists its stages
 	// in ascending order.
@@ -98,6 +100,28 @@ func checkStages(stages []Stage) error {
 		}
 	}
 	return nil
+}
+
+// separate gives stages that name the same Comm one each. It is collective.
+func (g *GradFusion) separate(ctx context.Context, stages []Stage) ([]Stage, error) {
+	stages = slices.Clone(stages)
+	for i := range stages {
+		shared := slices.ContainsFunc(stages[:i], func(s Stage) bool { return s.Comm == stages[i].Comm })
+		if !shared || stages[i].Comm.Size() == 1 {
+			continue
+		}
+		ranks := make([]int, stages[i].Comm.Size())
+		for r := range ranks {
+			ranks[r] = r
+		}
+		c, err := stages[i].Comm.Sub(ctx, ranks)
+		if err != nil {
+			return nil, fmt.Errorf("stage %d: a Comm of its own: %w", stages[i].Index, err)
+		}
+		stages[i].Comm = c
+		g.owned = append(g.owned, c)
+	}
+	return stages, nil
 }
 
 // column is this rank's place among the ranks that train other micro-batches.
