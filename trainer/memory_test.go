@@ -19,6 +19,7 @@ func prepared(t *testing.T, set ...string) *session {
 	t.Cleanup(func() { require.NoError(t, s.comm.Close()) })
 	s.parts, err = Job{Config: cfg, Device: naive.New()}.parts()
 	require.NoError(t, err)
+	require.NoError(t, s.build())
 	require.NoError(t, s.cut())
 	return s
 }
