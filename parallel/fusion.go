@@ -246,5 +246,5 @@ func (g *GradFusion) Close() error {
 	if g.norms != nil {
 		g.norms.detach(g.stages)
 	}
-	return nil
+	return g.closeOwned()
 }

@@ -124,6 +124,15 @@ func (g *GradFusion) separate(ctx context.Context, stages []Stage) ([]Stage, err
 	return stages, nil
 }
 
+// closeOwned closes what separate has made.
+func (g *GradFusion) closeOwned() error {
+	var errs []error
+	for _, c := range g.owned {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // column is this rank's place among the ranks that train other micro-batches.
 func (g *GradFusion) column() (column, columns int) {
 	c := g.stages[0].Comm
