@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the simulated libraries into a directory: build.sh OUT [8|9|old] [CC]
-#   8    libascendcl.so and libhccl.so, as up to CANN 8
+#   8    libascendcl.so, libhccl.so and libopapi.so, as up to CANN 8
 #   9    libascendcl.so with the new name libacl_rt.so, libhccl.so for operations,
 #        libhcomm.so for communicators, as in CANN 9
 #   old  as 8, without the symbols that came later
@@ -28,6 +28,8 @@ library() {
 }
 cd "$here"
 library libascendcl.so device.c memory.c stream.c event.c copy.c version.c
+library libopapi.so aclnn.c reduce.c -L"$out" -lascendcl -lm
+ln -sf libopapi.so "$out/libnnopbase.so"
 communicators="comm.c config.c environment.c table.c hub.c hub_threads.c reduce.c ask.c"
 operations="operation.c operations.c parts.c checks.c"
 # shellcheck disable=SC2086 # lists of files

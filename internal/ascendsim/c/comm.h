@@ -57,6 +57,10 @@ int sim_dial(const char *address, int port, long long until);
 bool sim_read(int fd, void *to, size_t n);
 bool sim_write(int fd, const void *from, size_t n);
 void sim_reduce(HcclDataType type, HcclReduceOp op, void *out, const void **in, uint32_t ranks, uint64_t count);
+float sim_from_half(uint16_t h);
+uint16_t sim_to_half(float v); /* to nearest, ties to even */
+float sim_from_bf16(uint16_t h);
+uint16_t sim_to_bf16(float v);
 HcclResult sim_check_environment(void);
 HcclResult sim_check_table(const char *path, uint32_t rank, uint32_t *ranks, char *identity, size_t size);
 long sim_connect_timeout(void);

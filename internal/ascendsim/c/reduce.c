@@ -16,7 +16,7 @@ size_t ascendsim_type_size(HcclDataType type)
 	return 0;
 }
 
-static float from_half(uint16_t h)
+float sim_from_half(uint16_t h)
 {
 	int exponent = h >> 10 & 31, fraction = h & 1023;
 	float v;
@@ -30,7 +30,7 @@ static float from_half(uint16_t h)
 }
 
 /* To nearest, ties to even. */
-static uint16_t to_half(float v)
+uint16_t sim_to_half(float v)
 {
 	uint16_t sign = signbit(v) ? 0x8000 : 0;
 	if (isnan(v))
@@ -52,7 +52,7 @@ static uint16_t to_half(float v)
 	return sign | (uint16_t)((exponent + 14) << 10) | (uint16_t)(ldexpf(rounded, 11 - exponent) - 1024);
 }
 
-static float from_bf16(uint16_t h)
+float sim_from_bf16(uint16_t h)
 {
 	uint32_t bits = (uint32_t)h << 16;
 	float v;
@@ -60,7 +60,7 @@ static float from_bf16(uint16_t h)
 	return v;
 }
 
-static uint16_t to_bf16(float v)
+uint16_t sim_to_bf16(float v)
 {
 	uint32_t bits;
 	memcpy(&bits, &v, 4);
@@ -99,7 +99,7 @@ void sim_reduce(HcclDataType type, HcclReduceOp op, void *out, const void **in, 
 	case HCCL_INT32: PLAIN(int32_t) break;
 	case HCCL_INT64: PLAIN(int64_t) break;
 	case HCCL_FP32: PLAIN(float) break;
-	case HCCL_FP16: HALF(from_half, to_half) break;
-	case HCCL_BFP16: HALF(from_bf16, to_bf16) break;
+	case HCCL_FP16: HALF(sim_from_half, sim_to_half) break;
+	case HCCL_BFP16: HALF(sim_from_bf16, sim_to_bf16) break;
 	}
 }
