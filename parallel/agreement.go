@@ -15,8 +15,11 @@ func (g *GradFusion) Vote(bits uint32) { g.votes |= bits }
 // it found out about them, its votes and its leaves go to all ranks of the world,
 // and g.agreed and g.outcome hold afterwards what any rank found.
 func (g *GradFusion) agree(ctx context.Context) error {
-	verdict := uint64(g.votes) | g.inspect()<<verdictShift
-	g.votes = 0
+	verdict := g.inspect() << verdictShift
+	if g.scope() == &g.layout {
+		verdict |= uint64(g.votes)
+		g.votes = 0
+	}
 	agreed, err := g.mergeLeaves(ctx, verdict)
 	if err != nil {
 		return err

@@ -35,7 +35,9 @@ type bucket struct {
 	label  string     // for reports
 
 	bounds []int            // of a sharded optimizer: the ranks' parts of size; nil: all is everybody's
-	spread *collective.Work // likewise: the parameters on their way
+	spread *collective.Work // the parameters on their way, of a sharded optimizer or an average
+
+	spreadLabel string
 
 	pending int // entries that the present leaf has not completed
 	ready   bool

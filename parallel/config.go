@@ -32,6 +32,9 @@ type FusionConfig struct {
 	// Shard keeps the optimizer's state of each element on one rank of a stage
 	// only, which updates it for all; see Complete.
 	Shard bool
+	// LocalSGD lets the ranks train apart and averages their parameters after
+	// every so many steps; see Average. 0 sums gradients in every step.
+	LocalSGD int
 	// Scaler is the loss scale, which is multiplied into the seeds of the losses
 	// and divided out of the gradients in Step: hooks and Gradients see them
 	// scaled. A step whose loss or gradients are no finite number is skipped: it

@@ -112,12 +112,15 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 }
 
 // allocValues gives a bucket memory for its parameters: such that the ranks can
-// write, where each updates a part for all.
+// write, where each updates a part for all, or averages it.
 func (r *reducer) allocValues(ctx context.Context, b *bucket) (device.Buf, error) {
-	if !r.cfg.Shard || r.comm.Size() == 1 {
+	if !r.cfg.Shard && r.cfg.LocalSGD == 0 || r.comm.Size() == 1 {
 		return r.cfg.Device.Alloc(device.F32, b.size)
 	}
-	b.shard(r.comm.Size())
+	if r.cfg.Shard {
+		b.shard(r.comm.Size())
+	}
+	b.spreadLabel = "parameters of " + b.label
 	for _, e := range b.entries {
 		e.param.Before(func() error { return r.arrived(r.ctx, b) })
 	}

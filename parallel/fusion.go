@@ -44,6 +44,7 @@ type GradFusion struct {
 	segments []optim.Segment // of all stages
 	stageOf  []int           // of each segment
 	norm     *globalNorm
+	local    localSGD
 	norms    *normGroup // nil without SyncBatchNorm
 
 	step    int // completed steps
@@ -68,6 +69,9 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 	}
 	if cfg.Device == nil {
 		return nil, errors.New("parallel: FusionConfig.Device is missing")
+	}
+	if err := cfg.checkLocal(stages); err != nil {
+		return nil, err
 	}
 	if cfg.Deterministic && cfg.SyncBatchNorm != nil {
 		return nil, errors.New("parallel: SyncBatchNorm does not go with Deterministic, where the statistics belong to the micro-batch, whoever computes it")
@@ -126,6 +130,9 @@ func (g *GradFusion) Micros(samples, micro int) iter.Seq[Micro] {
 	g.leaves.begin(lo, hi, count)
 	for _, s := range g.stages {
 		s.begin(lo, hi, count)
+	}
+	if g.cfg.LocalSGD > 0 {
+		return g.localMicros(samples, micro, lo, hi)
 	}
 	return microRange(samples, micro, lo, hi)
 }

@@ -95,16 +95,17 @@ func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed ui
 	for _, s := range g.stages {
 		l.emitted(s.running, s.offset)
 	}
-	if err := l.gather(ctx, g.layout); err != nil {
+	w := g.scope()
+	if err := l.gather(ctx, *w); err != nil {
 		return 0, err
 	}
-	for p := range g.layout.places {
+	for p := range w.places {
 		agreed |= uint64(l.all[l.bounds[p]])
 	}
-	l.gathered(g.layout, g.layout.losses)
+	l.gathered(*w, w.losses)
 	g.outcome = l.outcome()
 	g.judge()
-	l.gathered(g.layout, g.layout.twins)
+	l.gathered(*w, w.twins)
 	if g.skip {
 		l.rows = l.rows[:0] // nothing of a skipped step is kept
 	}

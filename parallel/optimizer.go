@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -22,8 +23,9 @@ func (g *GradFusion) Step(lr float32) error {
 		return fmt.Errorf("step %d: %w", g.step+1, err)
 	}
 	start := g.cfg.Events.Now()
+	due := g.averages()
 	g.step++
-	if !g.skip {
+	if !g.skip && !g.local.empty {
 		if err := g.update(lr); err != nil {
 			return fmt.Errorf("step %d: %w", g.step, err)
 		}
@@ -35,7 +37,7 @@ func (g *GradFusion) Step(lr float32) error {
 	for _, s := range g.stages {
 		s.phase = idle
 	}
-	if err := g.spread(); err != nil {
+	if err := errors.Join(g.spread(), g.average(due)); err != nil {
 		return fmt.Errorf("step %d: %w", g.step, err)
 	}
 	if n := g.cfg.CheckEvery; n > 0 && g.step%n == 0 {

@@ -19,7 +19,10 @@ type reduction interface {
 
 // newReduction chooses the reduction of a stage.
 func newReduction(r *reducer) reduction {
-	if r.cfg.Deterministic {
+	switch {
+	case r.cfg.LocalSGD > 0:
+		return newLocalReduction()
+	case r.cfg.Deterministic:
 		return newCanonicalReduction(r)
 	}
 	return plainReduction{r}

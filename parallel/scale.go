@@ -43,7 +43,7 @@ func (g *GradFusion) lossScale() float64 {
 // scan looks at this rank's gradients of a bucket before they are summed and
 // remembers the first one that is no finite number. A gradient that would only
 // be none after the sum counts too: its block of device.NormBlock elements has a
-// norm above the largest float32 divided by the ranks.
+// norm above the largest number that the wire carries divided by the ranks.
 func (r *reducer) scan(b *bucket) {
 	if r.cfg.Scaler == nil || r.overflow != nil {
 		return
@@ -63,7 +63,7 @@ func (r *reducer) scanBuffer(b *bucket, grad device.Buf) {
 		r.squares = make([]float64, n)
 	}
 	r.cfg.Device.Kernels().SumSquares(device.FromF64(r.squares[:n]), grad)
-	limit := math.MaxFloat32 / float64(r.comm.Size())
+	limit := r.cfg.Wire.largest() / float64(r.comm.Size())
 	for i, v := range r.squares[:n] {
 		if !(v <= limit*limit) {
 			r.overflow = b.entryAt(i * device.NormBlock)
@@ -127,15 +127,15 @@ func (g *GradFusion) judge() {
 		s.reducer.overflow = nil
 	}
 	g.outcome.LossScale = g.lossScale()
-	l := &g.leaves
+	l, w := &g.leaves, g.scope()
 	found := Overflow{Step: g.step + 1, Rank: -1, Scale: g.lossScale()}
-	for r := len(g.layout.places) - 1; r >= 0; r-- {
+	for r := len(w.places) - 1; r >= 0; r-- {
 		verdict := uint64(l.all[l.bounds[r]]) >> verdictShift
 		if verdict&overflowed == 0 {
 			continue
 		}
 		found.Rank, found.Param, found.Layer, found.Bucket = r, "", "", ""
-		place, own := g.layout.places[r], g.layout.places[g.layout.own]
+		place, own := w.places[r], g.layout.places[g.layout.own]
 		if place.first != own.first || place.last != own.last {
 			continue
 		}
@@ -147,6 +147,9 @@ func (g *GradFusion) judge() {
 		if e := p.reducer.entries[p.param]; e != nil {
 			found.Bucket = e.bucket.label
 		}
+	}
+	if w == &g.local.alone && found.Rank == 0 {
+		found.Rank = g.layout.own
 	}
 	if found.Rank < 0 && !math.IsNaN(g.outcome.Loss) && !math.IsInf(g.outcome.Loss, 0) {
 		return

@@ -75,11 +75,11 @@ func (r *reducer) segment(e *entry) (s optim.Segment, ok bool) {
 	return optim.Segment{Param: e.param, Lo: lo, Hi: hi, Grad: e.bucket.grad.Slice(e.offset+lo, e.offset+hi)}, lo < hi
 }
 
-// spread starts to give every rank of the stage the parameters that each has
-// updated.
-func (r *reducer) spread() {
+// spread starts a call on the parameters of each bucket, for which uses of them
+// wait.
+func (r *reducer) spread(call collective.Call) {
 	for _, b := range slices.Backward(r.buckets) {
-		call := collective.Call{Kind: plan.AllGather, In: b.values, InBounds: b.bounds, Label: "parameters of " + b.label}
+		call.In, call.InBounds, call.Label = b.values, b.bounds, b.spreadLabel
 		b.spread = r.comm.Start(r.ctx, call)
 	}
 }
@@ -99,9 +99,9 @@ func (r *reducer) arrived(ctx context.Context, b *bucket) error {
 }
 
 // Complete returns when all parameters have their values of the last Step on this
-// rank. Only a sharded optimizer leaves some on their way, which a forward pass
-// waits for by itself; whoever reads or copies parameters otherwise calls Complete
-// first. It is not collective.
+// rank. Only a sharded optimizer and averages of local SGD leave some on their
+// way, which a forward pass waits for by itself; whoever reads or copies
+// parameters otherwise calls Complete first. It is not collective.
 func (g *GradFusion) Complete(ctx context.Context) error {
 	for _, s := range g.stages {
 		for _, b := range s.reducer.buckets {
@@ -113,14 +113,15 @@ func (g *GradFusion) Complete(ctx context.Context) error {
 	return nil
 }
 
-// spread ends a Step of a sharded optimizer.
+// spread ends a Step of a sharded optimizer: every rank of a stage is given the
+// parameters that each has updated.
 func (g *GradFusion) spread() error {
 	if !g.cfg.Shard {
 		return nil
 	}
 	for _, s := range g.stages {
 		if s.Comm.Size() > 1 {
-			s.reducer.spread()
+			s.reducer.spread(collective.Call{Kind: plan.AllGather})
 		}
 	}
 	if g.cfg.NoOverlap {

@@ -1,0 +1,173 @@
+package parallel
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/device/naive"
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/optim"
+)
+
+// localRank is one rank's model under plain SGD without momentum.
+type localRank struct {
+	model *models.Model
+	g     *GradFusion
+}
+
+func newLocalRank(ctx context.Context, c collective.Comm, model models.Config, cfg FusionConfig) (*localRank, error) {
+	dev := naive.New()
+	m, err := models.New(model)
+	if err != nil {
+		return nil, err
+	}
+	if err := nn.Materialize(dev, m.Blocks, 1); err != nil {
+		return nil, err
+	}
+	opt, err := optim.New(optim.Config{Name: "sgd"})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Device = dev
+	g, err := NewGradFusion(ctx, []Stage{{Blocks: m.Blocks, Comm: c}}, opt, cfg)
+	return &localRank{m, g}, err
+}
+
+func (r *localRank) values() map[string][]float32 {
+	out := saved{}
+	keep(out, append(Params(r.model.Params()), States(nn.States(r.model.Blocks))...))
+	return out
+}
+
+// TestLocalSGDAveragesWhatRanksTrainApart compares with the dumb way: each rank's
+// samples trained by a process of its own, and the mean of the results.
+func TestLocalSGDAveragesWhatRanksTrainApart(t *testing.T) {
+	const ranks, each, steps = 2, 6, 3
+	set := newSamples(ranks*each, 3, 8)
+	apart := make([]map[string][]float32, ranks)
+	for r := range ranks {
+		require.NoError(t, world(t.Context(), 1, func(ctx context.Context, c collective.Comm) error {
+			alone, err := newLocalRank(ctx, c, resnetConfig, FusionConfig{})
+			if err != nil {
+				return err
+			}
+			defer alone.g.Close()
+			n := set.shape.Features()
+			own := samples{shape: set.shape, x: set.x[r*each*n:], y: set.y[r*each : (r+1)*each]}
+			own.shape.Dims[0] = each
+			for range steps {
+				if err := manual(3, true)(ctx, c, alone.g, alone.model, own); err != nil {
+					return err
+				}
+				if err := alone.g.Step(0.1); err != nil {
+					return err
+				}
+			}
+			apart[r] = alone.values()
+			return nil
+		}))
+	}
+	for _, k := range []int{3, 1000} { // the second is asked for
+		require.NoError(t, world(t.Context(), ranks, func(ctx context.Context, c collective.Comm) error {
+			rank, err := newLocalRank(ctx, c, resnetConfig, FusionConfig{LocalSGD: k, ThresholdMB: 0.001, NoOverlap: k == 3})
+			if err != nil {
+				return err
+			}
+			defer rank.g.Close()
+			for step := range steps {
+				if step+1 == steps {
+					rank.g.Average()
+				}
+				if err := manual(3, true)(ctx, c, rank.g, rank.model, set); err != nil {
+					return err
+				}
+				if err := rank.g.Step(0.1); err != nil {
+					return err
+				}
+			}
+			if err := rank.g.Complete(ctx); err != nil {
+				return err
+			}
+			for name, got := range rank.values() {
+				for i, v := range got {
+					// BatchNorm statistics of the last step come from all ranks already, so
+					// theirs are compared where they are equal: between ranks.
+					if want := (apart[0][name][i] + apart[1][name][i]) / 2; v != want && !running(name) {
+						return fmt.Errorf("%s[%d] is %g, the mean is %g", name, i, v, want)
+					}
+				}
+			}
+			return rank.g.verify(ctx)
+		}))
+	}
+}
+
+func running(name string) bool {
+	return len(name) > 8 && (name[len(name)-4:] == "mean" || name[len(name)-3:] == "var")
+}
+
+// counting counts calls.
+type counting struct {
+	collective.Comm
+	calls int
+}
+
+func (c *counting) Start(ctx context.Context, call collective.Call) *collective.Work {
+	c.calls++
+	return c.Comm.Start(ctx, call)
+}
+
+// TestLocalSGDSendsNothingBetween: steps between start no call, ranks without
+// samples included, and votes wait for the next average.
+func TestLocalSGDSendsNothingBetween(t *testing.T) {
+	require.NoError(t, world(t.Context(), 3, func(ctx context.Context, c collective.Comm) error {
+		comm := &counting{Comm: c}
+		rank, err := newLocalRank(ctx, comm, mlpConfig, FusionConfig{LocalSGD: 4, CheckEvery: 4})
+		if err != nil {
+			return err
+		}
+		defer rank.g.Close()
+		set := newSamples(8, 1, 4) // two micro-batches: the last rank has none
+		for step := 1; step <= 12; step++ {
+			before := comm.calls
+			start := rank.values()
+			rank.g.Vote(1 << c.Rank())
+			if err := manual(4, true)(ctx, comm, rank.g, rank.model, set); err != nil {
+				return err
+			}
+			votes := rank.g.Outcome().Votes
+			if err := rank.g.Step(0.1); err != nil {
+				return err
+			}
+			switch {
+			case step%4 == 0 && votes != 7:
+				return fmt.Errorf("step %d: votes %b", step, votes)
+			case step%4 != 0 && step > 1 && (comm.calls != before || votes != 0):
+				return fmt.Errorf("step %d: %d calls, votes %b", step, comm.calls-before, votes)
+			case step == 2 && c.Rank() == 2:
+				require.Equal(t, start, rank.values())
+			}
+		}
+		return nil
+	}))
+}
+
+func TestLocalSGDRefuses(t *testing.T) {
+	for want, cfg := range map[string]FusionConfig{
+		"Deterministic: ranks that train apart depend on how many they are":           {LocalSGD: 2, Deterministic: true},
+		"Shard: ranks that train apart need all of the optimizer's state":             {LocalSGD: 2, Shard: true},
+		"CheckEvery = 3, which is no multiple of 2: ranks are equal after an average": {LocalSGD: 2, CheckEvery: 3},
+		"a negative number of steps":                                                  {LocalSGD: -1},
+	} {
+		require.NoError(t, world(t.Context(), 1, func(ctx context.Context, c collective.Comm) error {
+			_, err := newLocalRank(ctx, c, mlpConfig, cfg)
+			require.ErrorContains(t, err, "parallel: LocalSGD does not go with "+want)
+			return nil
+		}))
+	}
+}
