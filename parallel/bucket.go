@@ -43,6 +43,8 @@ type bucket struct {
 	ready   bool
 	work    *collective.Work
 
+	feedback *feedback // of a lossy wire: what this rank has not sent yet
+
 	leaf device.Buf // deterministic: the present leaf's gradients
 	tree counter    // deterministic: this rank's nodes
 	// Deterministic: staging of the all-to-all, and leaf buffers that the

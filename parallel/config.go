@@ -35,6 +35,8 @@ type FusionConfig struct {
 	// LocalSGD lets the ranks train apart and averages their parameters after
 	// every so many steps; see Average. 0 sums gradients in every step.
 	LocalSGD int
+	// Wire is how gradients are encoded on their way to other ranks.
+	Wire Compression
 	// Scaler is the loss scale, which is multiplied into the seeds of the losses
 	// and divided out of the gradients in Step: hooks and Gradients see them
 	// scaled. A step whose loss or gradients are no finite number is skipped: it

@@ -93,7 +93,7 @@ func (g *GradFusion) synchronise(ctx context.Context, s *stage) error {
 		writeHeader(structure, t)
 	}
 	structure.Write([]byte(g.cfg.Device.Name()))
-	fmt.Fprint(structure, g.cfg.Deterministic, g.cfg.Shard, g.cfg.LocalSGD, g.cfg.thresholdBytes(), g.cfg.firstBytes())
+	fmt.Fprint(structure, g.cfg.Deterministic, g.cfg.Shard, g.cfg.LocalSGD, g.cfg.thresholdBytes(), g.cfg.firstBytes(), g.cfg.Wire)
 	if r, err := firstDifference(ctx, s.Comm, structure.Sum(nil)); err != nil {
 		return err
 	} else if r >= 0 {

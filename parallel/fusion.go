@@ -54,7 +54,8 @@ type GradFusion struct {
 	leaves  leaves
 	outcome Outcome
 	scaling
-	restore func(param, name string, to device.Buf) error // until the buckets are cut
+	restore     func(param, name string, to device.Buf) error // until the buckets are cut
+	restoreKept func(name string) ([]float32, error)          // likewise
 }
 
 // NewGradFusion is collective over the stages' Comms and the world: the ranks
@@ -75,6 +76,9 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 	}
 	if cfg.Deterministic && cfg.SyncBatchNorm != nil {
 		return nil, errors.New("parallel: SyncBatchNorm does not go with Deterministic, where the statistics belong to the micro-batch, whoever computes it")
+	}
+	if err := cfg.Wire.check(cfg); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	g := &GradFusion{cfg: cfg, ctx: ctx, cancel: cancel, opt: opt}
@@ -129,6 +133,7 @@ func (g *GradFusion) Micros(samples, micro int) iter.Seq[Micro] {
 	lo, hi := data.Run(count, columns, column)
 	g.leaves.begin(lo, hi, count)
 	for _, s := range g.stages {
+		s.reducer.step, s.reducer.lossScale = g.step+1, g.lossScale()
 		s.begin(lo, hi, count)
 	}
 	if g.cfg.LocalSGD > 0 {

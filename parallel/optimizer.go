@@ -82,6 +82,9 @@ func (g *GradFusion) cut(s *stage, uses []nn.Use) error {
 	if err := s.reducer.cut(g.ctx, uses); err != nil {
 		return g.stageNamed(s, err)
 	}
+	if err := g.remember(s); err != nil {
+		return g.stageNamed(s, err)
+	}
 	g.segments, g.stageOf = g.segments[:0], g.stageOf[:0]
 	for _, s := range g.stages {
 		for _, b := range s.reducer.buckets {

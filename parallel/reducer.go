@@ -32,6 +32,8 @@ type reducer struct {
 	squares  []float64 // scratch of scan
 	overflow *entry    // the first that scan found in the present step
 
+	step      int     // the present one, from 1
+	lossScale float64 // of the present step
 	reduction reduction
 }
 

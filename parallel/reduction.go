@@ -24,8 +24,12 @@ func newReduction(r *reducer) reduction {
 		return newLocalReduction()
 	case r.cfg.Deterministic:
 		return newCanonicalReduction(r)
+	case r.comm.Size() == 1 || r.cfg.Wire.off():
+		return plainReduction{r}
+	case r.cfg.Wire.Format == PowerSGD:
+		return newLowRankReduction(r)
 	}
-	return plainReduction{r}
+	return newEncodedReduction(r)
 }
 
 // plainReduction is one all-reduce a bucket, in whichever order of additions its

@@ -2,6 +2,14 @@ package wire
 
 import "math"
 
+// Add adds src to dst, which is as long.
+func Add(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := chosenKernels().add(dst, src); i < len(dst); i++ {
+		dst[i] += src[i]
+	}
+}
+
 // portableReaching is what kernels.reaching does where there are no vectors.
 func portableReaching(keys []uint64, src []float32, bound uint32, first int) []uint64 {
 	for i, v := range src[first:] {

@@ -16,6 +16,8 @@ func (kernels) quantise(*Blocks, []byte, []float32, []float32, random) int { ret
 
 func (kernels) expand(*Blocks, []float32, []byte, bool) int { return 0 }
 
+func (kernels) add(_, _ []float32) int { return 0 }
+
 func (kernels) reaching(keys []uint64, src []float32, bound uint32) []uint64 {
 	return portableReaching(keys, src, bound, 0)
 }

@@ -57,18 +57,14 @@ func (f *TopK) Encode(dst []byte, src []float32, _ uint64) {
 // EncodeKeeping implements Format: what was sent becomes 0.
 func (f *TopK) EncodeKeeping(dst []byte, x []float32, seed uint64) {
 	f.Encode(dst, x, seed)
-	f.runs(dst, len(x), func(dst []byte, lo, hi int) {
-		for i := range f.count(hi - lo) {
-			x[lo+int(binary.LittleEndian.Uint16(dst[2*i:]))] = 0
-		}
-	})
+	f.ClearSent(dst, x)
 }
 
-// Sent calls visit for the places that an encoding of n values holds.
-func (f *TopK) Sent(src []byte, n int, visit func(place int)) {
-	f.runs(src, n, func(src []byte, lo, hi int) {
+// ClearSent sets x to 0 where an encoding of as many values holds one.
+func (f *TopK) ClearSent(src []byte, x []float32) {
+	f.runs(src, len(x), func(src []byte, lo, hi int) {
 		for i := range f.count(hi - lo) {
-			visit(lo + int(binary.LittleEndian.Uint16(src[2*i:])))
+			x[lo+int(binary.LittleEndian.Uint16(src[2*i:]))] = 0
 		}
 	})
 }

@@ -1,0 +1,168 @@
+package parallel
+
+import "github.com/gradfusion/gradfusion/wire"
+
+// feedback is what a rank keeps of a bucket between steps: what its encodings
+// have lost so far. It is a collective.Codec. Each step a rank encodes every
+// element once, as its contribution to an owner's sum or as the owner of the sum,
+// and adds there what it kept of the element. So one number an element is enough
+// for both encodings, and what is owed is owed once.
+type feedback struct {
+	format wire.Format
+	kept   []float32
+	scale  float64 // by which the losses were multiplied that it comes from; 0: nothing did
+	base   uint64  // of the seeds
+
+	// Of top-k with momentum correction (Lin et al. 2018): the rank's own
+	// momentum; kept adds up its steps until they are sent.
+	velocity []float32
+	momentum float32
+	nesterov bool
+
+	// The factors of PowerSGD, and what its calls carry.
+	lowRank *lowRankBucket
+
+	// Of state from a checkpoint: which elements this rank has encoded since.
+	// Where only some ranks encode, the rest has to be handed to them once.
+	restored bool
+	encoded  []bool
+}
+
+func newFeedback(n int, withVelocity bool) *feedback {
+	f := &feedback{kept: make([]float32, n)}
+	if withVelocity {
+		f.velocity = make([]float32, n)
+	}
+	return f
+}
+
+// rescale makes what is kept comparable with gradients of another loss scale.
+// Scales are powers of two unless somebody fixes another one, so this is exact.
+func (f *feedback) rescale(scale float64) {
+	if f.scale == 0 || f.scale == scale {
+		f.scale = scale
+		return
+	}
+	by := float32(scale / f.scale)
+	f.scale = scale
+	for i := range f.kept {
+		f.kept[i] *= by
+	}
+	for i := range f.velocity {
+		f.velocity[i] *= by
+	}
+}
+
+// Name implements collective.Codec.
+func (f *feedback) Name() string { return f.format.Name() }
+
+// EncodedLen implements collective.Codec.
+func (f *feedback) EncodedLen(n int) int { return f.format.EncodedLen(n) }
+
+// Begin implements collective.Codec: own becomes all that this rank owes.
+func (f *feedback) Begin(own []float32, at int) {
+	f.note(at, len(own))
+	f.add(own, at)
+	copy(own, f.kept[at:])
+}
+
+// Encode implements collective.Codec.
+func (f *feedback) Encode(dst []byte, contribution []float32, at int) {
+	f.note(at, len(contribution))
+	f.add(contribution, at)
+	f.encode(dst, at, len(contribution), 0)
+}
+
+// EncodeSum implements collective.Codec.
+func (f *feedback) EncodeSum(dst []byte, sum []float32, at int) {
+	copy(f.kept[at:], sum)
+	f.encode(dst, at, len(sum), 1)
+}
+
+// encode sends what is kept of n elements, and keeps what was lost.
+func (f *feedback) encode(dst []byte, at, n int, stage uint64) {
+	f.format.EncodeKeeping(dst, f.kept[at:at+n], wire.Seed(f.base, uint64(at), stage))
+	if top, ok := f.format.(*wire.TopK); ok && f.velocity != nil {
+		top.ClearSent(dst, f.velocity[at:at+n]) // its momentum is spent
+	}
+}
+
+// Decode implements collective.Codec.
+func (f *feedback) Decode(dst []float32, src []byte) { f.format.Decode(dst, src) }
+
+// DecodeAdd implements collective.Codec.
+func (f *feedback) DecodeAdd(dst []float32, src []byte) { f.format.DecodeAdd(dst, src) }
+
+// add adds a step's gradient to what is kept.
+func (f *feedback) add(gradient []float32, at int) {
+	kept := f.kept[at : at+len(gradient)]
+	if f.velocity == nil {
+		wire.Add(kept, gradient)
+		return
+	}
+	velocity := f.velocity[at : at+len(gradient)]
+	for i, x := range gradient {
+		velocity[i] = float32(f.momentum*velocity[i]) + x
+		if f.nesterov {
+			kept[i] += x + float32(f.momentum*velocity[i])
+		} else {
+			kept[i] += velocity[i]
+		}
+	}
+	f.heal(velocity)
+}
+
+// heal forgets momentum that is not finite: one bad step must not last. Nothing
+// bad came in where the last sum of all is finite.
+func (f *feedback) heal(velocity []float32) {
+	sum := float32(0)
+	for _, v := range velocity {
+		sum += v - v // 0, or NaN
+	}
+	if sum == 0 {
+		return
+	}
+	for i, v := range velocity {
+		if v-v != 0 {
+			velocity[i] = 0
+		}
+	}
+}
+
+// dense makes a gradient that is not compressed yet the step of the momentum
+// that top-k replaces.
+func (f *feedback) dense(gradient []float32) {
+	if f.velocity == nil {
+		return
+	}
+	f.add(gradient, 0)
+	copy(gradient, f.kept)
+	clear(f.kept)
+}
+
+// begin prepares a call. some is true where ranks encode a part of the vector
+// only.
+func (f *feedback) begin(gradient []float32, some bool) {
+	switch {
+	case !f.restored || !some:
+	case f.encoded == nil:
+		f.encoded = make([]bool, len(f.kept))
+	default: // the second step since
+		for i, done := range f.encoded {
+			if !done {
+				gradient[i] += f.kept[i]
+				f.kept[i] = 0
+			}
+		}
+		f.restored, f.encoded = false, nil
+	}
+}
+
+func (f *feedback) note(at, n int) {
+	if f.encoded == nil {
+		return
+	}
+	for i := range f.encoded[at : at+n] {
+		f.encoded[at+i] = true
+	}
+}
