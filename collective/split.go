@@ -3,6 +3,7 @@ package collective
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,7 +39,11 @@ func Split(ctx context.Context, c Comm, colour, key int) (Comm, error) {
 		}
 		sub, err := c.Sub(ctx, ranks)
 		if err != nil {
-			return nil, fmt.Errorf("split, colour %d: %w", group, err)
+			err = fmt.Errorf("split, colour %d: %w", group, err)
+			if own != nil {
+				err = errors.Join(err, own.Close())
+			}
+			return nil, err
 		}
 		if sub != nil {
 			own = sub
