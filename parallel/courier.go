@@ -25,6 +25,7 @@ type courier struct {
 	boundaries []*boundary // by the earlier stage; nil where this rank holds neither
 	posted     int         // the receives of the list before here are posted
 	batch      []collective.PointToPoint
+	fresh      []*parcel // those in batch
 }
 
 // mostLeaving is how many parcels of a direction may wait for their receiver at
@@ -78,68 +79,65 @@ func (c *courier) exchange(ctx context.Context, from, to int) error {
 	if err := c.announce(ctx, from, to); err != nil {
 		return err
 	}
-	list := c.program.list
-	c.batch = c.batch[:0]
-	for i := from; i < to; i++ {
-		if b, d, receives := c.place(list[i]); !receives {
-			c.add(b, b.parcels[d][list[i].Micro], false)
-		}
-	}
-	var sending *collective.Work
-	if !c.cfg.Paired {
-		sending = c.start(ctx)
-		c.batch = c.batch[:0]
-	}
-	if err := c.listen(ctx, from, to); err != nil {
-		return err
-	}
-	for i := max(from, c.posted); i < to; i++ {
-		if b, d, receives := c.place(list[i]); receives {
-			p := c.expect(b.specs[c.key(list[i].Micro)], d)
-			b.parcels[d][list[i].Micro] = p
-			c.add(b, p, true)
-		}
-	}
-	receiving := c.start(ctx)
-	if c.cfg.Paired {
-		sending = receiving
-	}
-	return c.underWay(ctx, from, to, sending, receiving)
-}
-
-// underWay notes the works of what exchange has started.
-func (c *courier) underWay(ctx context.Context, from, to int, sending, receiving *collective.Work) error {
-	for i := from; i < to; i++ {
-		a := c.program.list[i]
-		b, d, receives := c.place(a)
-		switch {
-		case receives && i >= c.posted:
-			b.parcels[d][a.Micro].work = receiving
-		case !receives:
+	for _, a := range c.program.list[from:to] {
+		if b, d, receives := c.place(a); !receives {
 			p := b.parcels[d][a.Micro]
-			p.work, b.parcels[d][a.Micro] = sending, nil
+			b.parcels[d][a.Micro] = nil
 			b.leaving[d] = append(b.leaving[d], p)
+			c.add(b, p, false)
+		}
+	}
+	if !c.cfg.Paired {
+		c.start(ctx)
+	}
+	for ; c.posted < to; c.posted++ {
+		a := c.program.list[c.posted]
+		b, d, receives := c.place(a)
+		if c.posted < from || !receives {
+			continue
+		}
+		if b.specs[c.key(a.Micro)] == nil {
+			c.start(ctx) // what comes before
+			if err := c.listen(ctx, b, c.key(a.Micro)); err != nil {
+				return err
+			}
+		}
+		c.receive(b, d, a.Micro)
+	}
+	c.start(ctx)
+	for _, a := range c.program.list[from:to] {
+		if b, d, receives := c.place(a); !receives {
 			if err := c.reap(ctx, b, d, mostLeaving); err != nil {
 				return err
 			}
 		}
 	}
-	c.posted = max(c.posted, to)
 	return nil
+}
+
+// receive adds a receive, of a spec that is known, to the batch.
+func (c *courier) receive(b *boundary, d direction, micro int) {
+	p := c.expect(b.specs[c.key(micro)], d)
+	b.parcels[d][micro] = p
+	c.add(b, p, true)
 }
 
 func (c *courier) add(b *boundary, p *parcel, recv bool) {
 	for _, buf := range p.bufs {
 		c.batch = append(c.batch, collective.PointToPoint{Peer: b.peer, Recv: recv, Buf: buf})
 	}
+	c.fresh = append(c.fresh, p)
 }
 
-// start begins what was added to the batch.
-func (c *courier) start(ctx context.Context) *collective.Work {
-	if len(c.batch) == 0 {
-		return nil
+// start begins what was added.
+func (c *courier) start(ctx context.Context) {
+	if len(c.batch) > 0 {
+		w := c.cfg.Pipe.Exchange(ctx, c.batch)
+		for _, p := range c.fresh {
+			p.work = w
+		}
 	}
-	return c.cfg.Pipe.Exchange(ctx, c.batch)
+	c.batch, c.fresh = c.batch[:0], c.fresh[:0]
 }
 
 // announce tells the receivers of the sends at list[from:to] what they bring, if
@@ -162,25 +160,14 @@ func (c *courier) announce(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// listen waits to be told what receives at list[from:to] bring, if that is not
-// known.
-func (c *courier) listen(ctx context.Context, from, to int) (err error) {
-	for i := max(from, c.posted); i < to; i++ {
-		a := c.program.list[i]
-		b, d, receives := c.place(a)
-		key := c.key(a.Micro)
-		if !receives || d == up || b.specs[key] != nil {
-			continue
-		}
-		head := device.FromI32(make([]int32, specLen))
-		if err := c.wait(ctx, c.cfg.Pipe.Exchange(ctx, []collective.PointToPoint{{Peer: b.peer, Recv: true, Buf: head}})); err != nil {
-			return fmt.Errorf("agreeing on shapes: %w", err)
-		}
-		if b.specs[key], err = decodeSpec(head); err != nil {
-			return err
-		}
+// listen waits to be told what micro-batches of a size bring.
+func (c *courier) listen(ctx context.Context, b *boundary, key specKey) (err error) {
+	head := device.FromI32(make([]int32, specLen))
+	if err := c.wait(ctx, c.cfg.Pipe.Exchange(ctx, []collective.PointToPoint{{Peer: b.peer, Recv: true, Buf: head}})); err != nil {
+		return fmt.Errorf("agreeing on shapes: %w", err)
 	}
-	return nil
+	b.specs[key], err = decodeSpec(head)
+	return err
 }
 
 // postAhead posts the receives that come before the end of the computation after
@@ -200,15 +187,11 @@ func (c *courier) postAhead(ctx context.Context, i int) error {
 			continue
 		}
 		b, d, _ := c.place(a)
-		s := b.specs[c.key(a.Micro)]
-		if s == nil {
+		if b.specs[c.key(a.Micro)] == nil {
 			return nil
 		}
-		p := c.expect(s, d)
-		c.batch = c.batch[:0]
-		c.add(b, p, true)
-		p.work = c.start(ctx)
-		b.parcels[d][a.Micro] = p
+		c.receive(b, d, a.Micro)
+		c.start(ctx)
 	}
 	return nil
 }

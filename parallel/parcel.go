@@ -55,15 +55,6 @@ func (b *boundary) begin(micros int) {
 	}
 }
 
-// tensors returns how many tensors travel in a direction, and the type of each.
-func (s *spec) each(d direction, f func(i int)) {
-	for i := range s.shapes {
-		if d == down || s.needs[i] {
-			f(i)
-		}
-	}
-}
-
 // describeVars makes the spec of a stage's results.
 func describeVars(vars []*nn.Var) *spec {
 	s := &spec{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -116,6 +117,8 @@ func (p pipelined) stagesOf(ctx context.Context, m *Mesh, dev device.Device, own
 	return out, nil
 }
 
+func (p pipelined) device() device.Device { return naive.New() }
+
 func (p pipelined) schedule(micros int) (schedule.Schedule, error) {
 	return schedule.New(p.name, p.ranks, p.virtual, micros)
 }
@@ -130,7 +133,7 @@ func (p pipelined) rank(ctx context.Context, world collective.Comm, out *state) 
 	if err != nil {
 		return err
 	}
-	dev := naive.New()
+	dev := p.device()
 	stages, err := p.stagesOf(ctx, m, dev, one.Owners())
 	if err != nil {
 		return err
@@ -239,7 +242,8 @@ var wholeMatrix = flag.Bool("whole", false, "run every combination of the matric
 func TestPipelineEqualsOneProcess(t *testing.T) {
 	grids := [][2]int{{2, 1}, {3, 1}, {4, 1}, {2, 2}, {2, 3}}
 	at := 0
-	for model, make := range smallModels() {
+	for _, model := range slices.Sorted(maps.Keys(smallModels())) {
+		make := smallModels()[model]
 		for _, micros := range []int{1, 3, 4, 8} {
 			base := make(2*micros - 1)
 			base.micro, base.fusion = 2, FusionConfig{Deterministic: true, ClipNorm: 0.5, ThresholdMB: 0.001, Targets: base.fusion.Targets}
