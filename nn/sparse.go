@@ -71,6 +71,9 @@ func (p *Param) TouchedRows() (rows []int32, all bool) {
 func (p *Param) Touch(rows []int32, all bool) {
 	p.rows.add(p.Shape[0], rows)
 	p.rows.all = p.rows.all || all
+	if len(p.slots) > 0 {
+		p.slots[0].written = true
+	}
 }
 
 // SparseGrad copies the touched rows of the gradient to g, whose memory it uses

@@ -45,8 +45,9 @@ type bucket struct {
 
 	feedback *feedback // of a lossy wire: what this rank has not sent yet
 
-	leaf device.Buf // deterministic: the present leaf's gradients
-	tree counter    // deterministic: this rank's nodes
+	leaf  device.Buf // deterministic: the present leaf's gradients
+	tree  counter    // deterministic: this rank's nodes
+	table *table     // of a parameter with a sparse gradient; nil for others
 	// Deterministic: staging of the all-to-all, and leaf buffers that the
 	// reduction no longer needs, which the next step takes back.
 	sends, recvs device.Buf
@@ -57,12 +58,13 @@ type bucket struct {
 // complete, into buckets of about the given sizes in bytes. A parameter starts
 // on a multiple of 512 bytes and is never split. One that partners share has the
 // room of the largest part, so that all of them have the others in the same
-// places and add them up in the same order.
+// places and add them up in the same order. One with a sparse gradient has a
+// bucket of its own, after all others.
 func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
 	var out []*bucket
 	var open *bucket
-	for _, p := range params {
-		if open == nil {
+	for _, p := range sparseLast(params) {
+		if open == nil || p.Sparse {
 			open = &bucket{index: len(out)}
 			out = append(out, open)
 		}
@@ -72,7 +74,10 @@ func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
 		if open.index == 0 {
 			limit = min(firstBytes, bytes)
 		}
-		if open.size*device.F32.Size() >= limit {
+		if p.Sparse {
+			open.table = newTable(p)
+		}
+		if p.Sparse || open.size*device.F32.Size() >= limit {
 			open = nil
 		}
 	}
@@ -86,6 +91,9 @@ func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
 // and returns the length of grad.
 func (b *bucket) placeUses() int {
 	n := b.size
+	if b.table != nil {
+		return n // all uses have one slot
+	}
 	for _, e := range b.entries {
 		e.more = n
 		n += (e.uses - 1) * roundUp(e.param.Space(), device.NormBlock)
@@ -126,6 +134,10 @@ func (b *bucket) begin() {
 // bind points the parameters' gradient slots at grad, as absent.
 func (b *bucket) bind(grad device.Buf) {
 	for _, e := range b.entries {
+		if b.table != nil {
+			e.param.Bind(0, e.slot(grad, 0))
+			continue
+		}
 		for use := range e.uses {
 			e.param.Bind(use, e.slot(grad, use))
 		}
@@ -146,7 +158,7 @@ func (e *entry) slot(grad device.Buf, use int) device.Buf {
 
 // apart returns how many uses have a sum of their own in grad.
 func (e *entry) apart() int {
-	if len(e.extras) > 0 {
+	if len(e.extras) > 0 || e.bucket.table != nil {
 		return 1
 	}
 	return e.uses

@@ -40,6 +40,13 @@ func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
 			return err
 		}
 	}
+	if n := len(r.buckets); n > 0 && r.buckets[n-1].table != nil && r.cfg.LocalSGD == 0 {
+		tables, err := newTableReduction(ctx, r)
+		if err != nil {
+			return err
+		}
+		r.reduction = tables
+	}
 	r.free = make([][]device.Buf, len(r.buckets))
 	r.begin()
 	return nil
@@ -99,7 +106,10 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 		to := b.values.Slice(e.offset, e.offset+e.param.Len())
 		kernels.Copy(to, e.param.Value)
 		e.param.Value = to
-		for i := 1; i < e.uses && !r.cfg.Deterministic; i++ {
+		if b.table != nil {
+			b.table.grad = b.grad.Slice(0, e.param.Len())
+		}
+		for i := 1; i < e.uses && !r.cfg.Deterministic && b.table == nil; i++ {
 			x, err := r.cfg.Device.Alloc(device.F32, e.param.Len())
 			if err != nil {
 				return fmt.Errorf("memory for %s: %w", e.param.Name, err)

@@ -77,6 +77,11 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 	if cfg.Deterministic && cfg.SyncBatchNorm != nil {
 		return nil, errors.New("parallel: SyncBatchNorm does not go with Deterministic, where the statistics belong to the micro-batch, whoever computes it")
 	}
+	for _, s := range stages {
+		if err := checkTables(s, cfg); err != nil {
+			return nil, err
+		}
+	}
 	if err := cfg.Wire.check(cfg); err != nil {
 		return nil, err
 	}

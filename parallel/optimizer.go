@@ -60,6 +60,7 @@ func (g *GradFusion) update(lr float32) error {
 	if err := g.norm.layered(g.ctx, g.opt, g.updates(), g.segments, scale); err != nil {
 		return fmt.Errorf("norms of the parameters: %w", err)
 	}
+	g.noteRows()
 	if err := g.opt.Update(g.updates(), g.segments, lr, scale); err != nil {
 		return err
 	}

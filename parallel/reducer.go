@@ -54,10 +54,12 @@ func (r *reducer) begin() {
 	r.armed, r.next = false, 0
 	for _, b := range r.buckets {
 		b.ready, b.work = false, nil
-		r.free[b.index] = append(r.free[b.index], b.spares...)
-		b.spares = b.spares[:0]
 		b.begin()
-		if !r.cfg.Deterministic {
+		if b.table == nil {
+			r.free[b.index] = append(r.free[b.index], b.spares...)
+			b.spares = b.spares[:0]
+		}
+		if !r.cfg.Deterministic || b.table != nil {
 			b.bind(b.grad)
 		}
 	}
@@ -68,7 +70,7 @@ func (r *reducer) beginLeaf(arm bool) {
 	r.armed = arm
 	for _, b := range r.buckets {
 		b.begin()
-		if r.cfg.Deterministic {
+		if r.cfg.Deterministic && b.table == nil {
 			b.leaf = r.take(b)
 			b.bind(b.leaf)
 		}
@@ -96,6 +98,9 @@ func (r *reducer) onGrad(p *nn.Param, _, leaf int) {
 // first's, in order of use.
 func (r *reducer) settle(e *entry) {
 	e.pending = 0
+	if e.bucket.table != nil {
+		return // its slot is zero where nothing was added
+	}
 	kernels := r.cfg.Device.Kernels()
 	first, written := e.param.Grad(0)
 	if !written {
@@ -113,7 +118,9 @@ func (r *reducer) settle(e *entry) {
 
 // full ends a leaf's part in a bucket.
 func (r *reducer) full(b *bucket, leaf int) {
-	if r.cfg.Deterministic {
+	if r.cfg.Deterministic && b.table != nil {
+		b.table.leaf(leaf)
+	} else if r.cfg.Deterministic {
 		b.tree.push(node{lo: leaf, size: 1, buf: b.leaf}, func(spare device.Buf) { r.give(b, spare) })
 		b.leaf = device.Buf{}
 	}
@@ -166,7 +173,7 @@ func (r *reducer) finishLeaves(leaf int) error {
 // empty, which contributes nothing.
 func (r *reducer) releaseAll(empty bool) {
 	for _, b := range r.buckets[r.next:] {
-		if empty && !r.cfg.Deterministic {
+		if empty && !r.cfg.Deterministic && b.table == nil {
 			r.cfg.Device.Kernels().Fill(b.grad, 0)
 		}
 		r.release(b)

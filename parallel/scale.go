@@ -55,6 +55,11 @@ func (r *reducer) scan(b *bucket) {
 	for _, n := range b.tree.nodes {
 		r.scanBuffer(b, n.buf)
 	}
+	if b.table != nil {
+		for _, n := range b.table.tree.nodes {
+			r.scanBuffer(b, n.grad.Values)
+		}
+	}
 }
 
 func (r *reducer) scanBuffer(b *bucket, grad device.Buf) {

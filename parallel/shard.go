@@ -34,7 +34,7 @@ func (b *bucket) shard(ranks int) {
 // scattered reports whether the reduction may leave each rank with the sum over
 // its own part of the bucket only: not where whole sums are added up afterwards.
 func (b *bucket) scattered() bool {
-	if b.bounds == nil || b.grad.Len != b.size {
+	if b.bounds == nil || b.grad.Len != b.size || b.table != nil {
 		return false
 	}
 	for _, e := range b.entries {
