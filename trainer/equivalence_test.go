@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,7 @@ type combination struct {
 	clip      float64
 	augment   string
 	dropout   float64
+	level     string // of mixed precision, and its type
 
 	ranks     int
 	transport string
@@ -62,12 +64,13 @@ func draw(r *rand.Rand) combination {
 		threads: 1 + r.IntN(2), overlap: r.IntN(4) > 0, stopAfter: r.IntN(gridSteps), async: r.IntN(2) == 0,
 	}
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
+	c.level = pick("O0", "O0", "O0", "O1 f16", "O2 f16", "O2 bf16", "O3 bf16")
 	return c
 }
 
 // computes is the part that decides the result.
 func (c combination) computes() combination {
-	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout,
+	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level,
 		ranks: 1, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
 }
 
@@ -78,6 +81,9 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never",
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),
 		"checkpoint.every=1 steps", fmt.Sprint("checkpoint.async=", c.async), "checkpoint.dir=" + dir,
+	}
+	if level, kind, ok := strings.Cut(c.level, " "); ok {
+		set = append(set, "amp.level="+level, "amp.type="+kind)
 	}
 	if c.model == "gpt" {
 		set = append(set, "model.layers=2", "model.heads=2", "model.width=12", "model.context=7",

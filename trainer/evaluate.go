@@ -79,7 +79,7 @@ func (s *session) score(ctx context.Context) (rows []float64, err error) {
 			return nil, err
 		}
 		batch := s.deviceBatch(b, nil)
-		s.tape.Begin(nn.Pass{})
+		s.tape.Begin(nn.Pass{Precision: s.precision()})
 		out := nn.Forward(s.tape, s.model.Blocks, s.tape.Input(batch.Input, batch.Shape, false))
 		score := s.loss(s.tape, out, batch).Score()
 		rows = append(rows, score.Sum(), float64(score.Correct()), float64(score.Count))

@@ -84,7 +84,9 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 		loss := o.Loss
 		f.lossFirst, f.lossLast, f.firstStep = &loss, new(float64), time.Since(s.job.Started)
 	}
-	*f.lossLast = o.Loss
+	if finite(o.Loss) { // else that of the last step that was not skipped
+		*f.lossLast = o.Loss
+	}
 	if f.times.Steps() == warmup+1 {
 		f.samples, f.elapsed = 0, 0
 	}

@@ -68,7 +68,7 @@ func (s *session) activations() (bytes float64, err error) {
 func (s *session) keeps(n int) int {
 	size, t := s.training.Sizes(), nn.NewTape(sizing{s.device})
 	defer t.Arena().Close()
-	t.Begin(nn.Pass{})
+	t.Begin(nn.Pass{Precision: s.precision()})
 	input, shape := s.input(data.Samples{X: make([]float32, n*size.X), Tokens: make([]int32, n*size.Tokens)}, n)
 	x := t.List(t.Input(input, shape, false))
 	outputs, inside := 0, 0

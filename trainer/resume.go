@@ -261,6 +261,9 @@ func (s *session) resume(ctx context.Context, r *resumption) error {
 		return nil
 	}
 	s.resumed = r.path
+	if err := s.resumeScaler(ctx, r); err != nil {
+		return err
+	}
 	parts := s.tensorParts()
 	return s.fusion.Restore(r.step, func(param, name string, to device.Buf) error {
 		if s.comm.Rank() == 0 || s.cutOverRanks() {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/gradfusion/gradfusion/amp"
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/nn"
@@ -21,7 +22,8 @@ import (
 // if one is configured, has been written.
 var ErrStopped = errors.New("stopped before the last step")
 
-// ErrDiverged is wrapped by the error of a loss that is no finite number.
+// ErrDiverged is wrapped by the error of a loss that is no finite number, or of
+// gradients that overflow whatever the loss scale.
 var ErrDiverged = errors.New("the training diverged")
 
 // session is one Run.
@@ -41,6 +43,7 @@ type session struct {
 	sampler  *data.Sampler
 	total    int // steps of the whole run
 	rates    optim.Schedule
+	scaler   *amp.Scaler // nil at amp.level: O0
 	fusion   *parallel.GradFusion
 	executor *parallel.Executor
 	loader   *data.Loader
@@ -63,7 +66,7 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 	if job.Config == nil {
 		return nil, errors.New("trainer: Job.Config is missing")
 	}
-	s := &session{job: job, cfg: job.Config, comm: job.Comm}
+	s := &session{job: job, cfg: job.Config, comm: job.Comm, scaler: job.Config.AMP.Settings().Scaler()}
 	if s.job.Events == nil {
 		s.job.Events = observe.NewRecorder(1 << 16)
 	}
@@ -181,7 +184,7 @@ func (s *session) prepare(ctx context.Context) error {
 	s.states = nn.States(s.model.Blocks)
 	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
 		Fusion: s.fusion, Device: s.device, Loss: s.loss,
-		Feed: s.feed, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Expect: s.expect,
+		Feed: s.feed, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision(), Expect: s.expect,
 		Events: s.job.Events,
 	})
 	if s.figures, err = newFigures(s); err != nil {
@@ -224,9 +227,6 @@ func (s *session) step(ctx context.Context, index int) error {
 		return err
 	}
 	o := s.fusion.Outcome()
-	if math.IsNaN(o.Loss) || math.IsInf(o.Loss, 0) {
-		return fmt.Errorf("%w: the loss of step %d is %v; a smaller optim.lr, or optim.clip_norm, may help", ErrDiverged, index+1, o.Loss)
-	}
 	if index == 0 {
 		gradients, err := s.fusion.Gradients(ctx)
 		if gradients, err = s.whole(ctx, gradients, err); err != nil {
@@ -235,7 +235,7 @@ func (s *session) step(ctx context.Context, index int) error {
 		s.figures.firstGradients(gradients)
 	}
 	rate := s.rates.LR(index)
-	if err := s.fusion.Step(rate); err != nil {
+	if err := s.update(index, o, rate); err != nil {
 		return err
 	}
 	s.warnSingles()

@@ -39,6 +39,7 @@ func (s *session) state(ctx context.Context) ([]parallel.Named, error) {
 			out = append(out, t)
 		}
 	}
+	out = append(out, s.scalerState()...)
 	params, err := s.params(ctx)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 		Shard:         s.cfg.Parallel.ShardOptimizer,
 		FindUnused:    f.FindUnused, CheckEvery: f.CheckEvery,
 		Targets: s.targets(), ClipNorm: s.cfg.Optim.ClipNorm, Events: s.job.Events,
+		Scaler: s.scaler, Masters: s.cfg.AMP.Settings().Masters(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,6 +11,9 @@ import (
 // belongsTo returns "" when the key means something with what was chosen, or
 // else the choices that it is a setting of: "data.name: synthetic".
 func (c *Config) belongsTo(key string) string {
+	if strings.HasPrefix(key, "amp.") && c.isDefault(key) {
+		return "" // files like to say all about amp, and the level then
+	}
 	for _, row := range []struct{ keys, choice, chosen, names string }{
 		{"model.stem", "model.name", c.Model.Name, "resnet18 resnet34 resnet50 resnet101 resnet152"},
 		{"model.shortcut model.stages model.base_channels", "model.name", c.Model.Name,
@@ -33,6 +37,8 @@ func (c *Config) belongsTo(key string) string {
 		{"optim.schedule.power", "optim.schedule.name", c.Optim.Schedule.Name, "polynomial"},
 		{"optim.schedule.final", "optim.schedule.name", c.Optim.Schedule.Name, "linear cosine polynomial onecycle"},
 		{"optim.schedule.start", "optim.schedule.name", c.Optim.Schedule.Name, "onecycle"},
+		{"amp.type amp.loss_scale", "amp.level", c.AMP.Level, "O1 O2 O3"},
+		{"amp.keep_batchnorm_fp32", "amp.level", c.AMP.Level, "O2 O3"},
 		{"fusion.wire.rank", "fusion.wire.name", c.Fusion.Wire.Name, "powersgd"},
 		{"collective.tls.cert collective.tls.key collective.tls.ca", "collective.tls.name", c.Collective.TLS.Name, "files"},
 		{"fusion.wire.start", "fusion.wire.name", c.Fusion.Wire.Name, "powersgd topk"},
@@ -42,6 +48,11 @@ func (c *Config) belongsTo(key string) string {
 		}
 	}
 	return ""
+}
+
+// isDefault reports whether a key has the value that it has unless given.
+func (c *Config) isDefault(key string) bool {
+	return reflect.DeepEqual(c.lookup(key).Interface(), Default().lookup(key).Interface())
 }
 
 // setNames lists the sets that are texts, or those that are images.

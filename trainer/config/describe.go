@@ -110,10 +110,10 @@ fusion.wire.start  of powersgd and topk: the first step that is compressed
 fusion.wire_scope  all, or across-hosts: full precision inside a host
 fusion.find_unused  count parameters without a gradient as zero instead of stopping
 fusion.check_every  compare the parameters of all ranks every so many steps; 0 does at the start only
-amp.level  O0 (float32), O1, O2, O3: how much is computed in 16 bits
-amp.type  f16 or bf16
-amp.loss_scale  dynamic, or a fixed factor
-amp.keep_batchnorm_fp32  BatchNorm stays in float32 under O2 and O3
+amp.level  O0: float32; O1: products read 16 bits; O2: activations and the weights that are read too, over float32 masters; O3: weights have no masters either
+amp.type  of O1 to O3: f16 or bf16
+amp.loss_scale  of O1 to O3: dynamic (2^16 at first, halved after an overflow, doubled after 2000 good steps), or a fixed factor
+amp.keep_batchnorm_fp32  of O2 and O3: scales and shifts of BatchNorm and LayerNorm stay float32, as statistics do in any case
 collective.backend  cpu or ascend
 collective.transport  auto, shm, tcp or inproc (all ranks in one process)
 collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, doubling, bruck, direct, pairwise, hierarchical; in 8 segments tree/8; by size and operation "tree:64KiB,ring" or "allreduce=tree:64KiB,ring;broadcast=tree"

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/gradfusion/gradfusion/amp"
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/optim"
@@ -35,6 +36,12 @@ func (o Optim) Optimizer() optim.Config {
 		out.Name = "sgd" // the same update; a zero there would mean 0.9
 	}
 	return out
+}
+
+// Settings returns the settings in amp's form.
+func (a AMP) Settings() amp.Config {
+	level, _ := amp.ParseLevel(a.Level) // which Validate has checked
+	return amp.Config{Level: level, BF16: a.Type == "bf16", LossScale: float64(a.LossScale), RoundNorms: !a.KeepBatchNormFP32}
 }
 
 // Rates returns the learning rate's course over a run of total steps in

@@ -15,8 +15,6 @@ func unsupported() []struct{ key, feature string } {
 		{"parallel.cuts", "pipeline parallelism"},
 		{"parallel.sync_batchnorm", "BatchNorm over ranks"},
 		{"parallel.dry_run", "the dry run"},
-		{"amp.loss_scale", "mixed precision"},
-		{"amp.keep_batchnorm_fp32", "mixed precision"},
 		{"launch.rendezvous", "an address to meet at (set MASTER_ADDR and MASTER_PORT)"},
 		{"launch.hosts", "starting processes on other hosts"},
 		{"launch.placement", "placement of ranks"},
