@@ -196,6 +196,14 @@ func (c *courier) postAhead(ctx context.Context, i int) error {
 	return nil
 }
 
+// step is what spans are recorded under: an evaluation belongs to no step.
+func (c *courier) step() int {
+	if !c.training {
+		return 0
+	}
+	return c.cfg.Fusion.Completed() + 1
+}
+
 // wait waits for a message.
 func (c *courier) wait(ctx context.Context, w *collective.Work) error {
 	if w == nil {
@@ -203,7 +211,7 @@ func (c *courier) wait(ctx context.Context, w *collective.Work) error {
 	}
 	start := c.cfg.Events.Now()
 	err := w.Wait(ctx)
-	c.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for a stage", Start: start, End: c.cfg.Events.Now(), Step: c.cfg.Fusion.Completed() + 1})
+	c.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for a stage", Start: start, End: c.cfg.Events.Now(), Step: c.step()})
 	return err
 }
 

@@ -64,7 +64,7 @@ func (e *Executor) forward(ctx context.Context, r *stageRun, micro int) (err err
 		return err
 	}
 	f := e.take(r)
-	f.tape.Begin(nn.Pass{Training: e.training, Seed: e.cfg.Seed, Step: e.cfg.Fusion.Completed(), Micro: e.micros[micro].Index, Recompute: e.cfg.Recompute, Precision: e.cfg.Precision})
+	f.tape.Begin(nn.Pass{Training: e.training, Seed: e.cfg.Seed, Step: e.courier.step() - 1, Micro: e.micros[micro].Index, Recompute: e.cfg.Recompute, Precision: e.cfg.Precision})
 	f.in = f.in[:0]
 	if r.first {
 		f.in = append(f.in, f.tape.Input(batch.Input, batch.Shape, false))
@@ -100,7 +100,7 @@ func (e *Executor) batch(ctx context.Context, r *stageRun, micro int) (Batch, er
 	}
 	start := e.cfg.Events.Now()
 	b, err := e.feeding.get(ctx, e.micros, micro)
-	e.cfg.Events.Record(observe.Span{Kind: observe.Data, Lane: "compute", Name: "data", Start: start, End: e.cfg.Events.Now(), Step: e.cfg.Fusion.Completed() + 1, Micro: e.micros[micro].Index})
+	e.cfg.Events.Record(observe.Span{Kind: observe.Data, Lane: "compute", Name: "data", Start: start, End: e.cfg.Events.Now(), Step: e.courier.step(), Micro: e.micros[micro].Index})
 	return b, err
 }
 
