@@ -8,11 +8,16 @@
 // step computes does not depend on which rank computed which micro-batch, up to
 // rounding; with FusionConfig.Deterministic not even rounding differs.
 //
-// A caller needs a collective.Comm for each stage, blocks whose parameters have
-// memory (nn.Materialize), and an optimizer. It then repeats: for each of
-// Micros a forward pass and Backward, Wait, Step.
+// A model may be cut in stages, runs of its blocks that lie on other ranks: a
+// Mesh arranges the ranks, Pipeline cuts, and an Executor runs a schedule of
+// forward and backward passes, sending values and gradients between the stages
+// while it computes. A parameter of two stages has a copy in each (Stage.Tied).
 //
-// The package leaves out models cut over ranks (schedules of several stages are
-// data in parallel/schedule, which nothing here runs yet), optimizers whose
-// state is sharded, and loading data, which the caller does.
+// A caller needs a collective.Comm for each stage, blocks whose parameters have
+// memory (nn.Materialize), and an optimizer. It then repeats Executor.Step and
+// GradFusion.Step; or, with a loop of its own over a model that is not cut: for
+// each of Micros a forward pass and Backward, Wait, Step.
+//
+// The package leaves out loading data and writing checkpoints, which the caller
+// does. The schedules, as data, are in parallel/schedule.
 package parallel
