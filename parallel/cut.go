@@ -130,7 +130,7 @@ func (r *reducer) allocValues(ctx context.Context, b *bucket) (device.Buf, error
 	if r.cfg.Shard {
 		b.shard(r.comm.Size())
 	}
-	b.spreadLabel = "parameters of " + b.label
+	b.spreadLabel = ParametersLabel + b.label
 	for _, e := range b.entries {
 		e.param.Before(func() error { return r.arrived(r.ctx, b) })
 	}

@@ -75,6 +75,10 @@ func (r *reducer) segment(e *entry) (s optim.Segment, ok bool) {
 	return optim.Segment{Param: e.param, Lo: lo, Hi: hi, Grad: e.bucket.grad.Slice(e.offset+lo, e.offset+hi)}, lo < hi
 }
 
+// ParametersLabel begins the labels of calls that give the ranks each other's
+// parameters after a Step, and may run beside the next one.
+const ParametersLabel = "parameters of "
+
 // spread starts a call on the parameters of each bucket, for which uses of them
 // wait.
 func (r *reducer) spread(call collective.Call) {

@@ -48,6 +48,12 @@ func (s *session) after(ctx context.Context, done int, votes uint32) error {
 	return nil
 }
 
+// planned reports whether it is certain before a step that something is due when
+// that many are done.
+func (s *session) planned(done int) bool {
+	return done == s.total || s.due(s.cfg.Train.EvalEvery, done) || s.due(s.cfg.Checkpoint.Every, done)
+}
+
 func (s *session) due(every config.Every, done int) bool {
 	switch {
 	case every.Steps > 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -57,10 +58,16 @@ func newFigures(s *session) (*figures, error) {
 	return f, err
 }
 
-// begin starts a step; what was recorded since the last one belongs to no step.
+// begin starts a step. What was recorded since the last one belongs to no step,
+// but for parameters on their way from the last to the next.
 func (f *figures) begin() {
 	f.hashing.Wait()
-	f.lost += f.events.Drain(f.keep)
+	f.lost += f.events.Drain(func(span observe.Span) {
+		if strings.HasPrefix(span.Name, parallel.ParametersLabel) {
+			f.times.Add(span)
+		}
+		f.keep(span)
+	})
 	f.start = f.events.Now()
 }
 
@@ -168,7 +175,7 @@ func (f *figures) close() error {
 
 // summary fills in everything but the hashes of the end.
 func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, error) {
-	f.hashing.Wait()
+	f.begin()
 	rss, err := largest(ctx, s.comm, peakRSS())
 	if err != nil {
 		return nil, err

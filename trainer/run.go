@@ -223,6 +223,9 @@ func (s *session) train(ctx context.Context) (stopped bool, err error) {
 func (s *session) step(ctx context.Context, index int) error {
 	samples := s.sampler.Size(index)
 	s.figures.begin()
+	if s.planned(index + 1) {
+		s.fusion.Average()
+	}
 	if err := s.executor.Step(ctx, samples, s.micro); err != nil {
 		return err
 	}

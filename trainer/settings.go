@@ -29,6 +29,7 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 		Device: s.device, ThresholdMB: f.ThresholdMB, FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
 		Deterministic: s.cfg.Train.Deterministic == "world",
 		Shard:         s.cfg.Parallel.ShardOptimizer,
+		LocalSGD:      s.cfg.Train.LocalSGD,
 		FindUnused:    f.FindUnused, CheckEvery: f.CheckEvery,
 		Targets: s.targets(), ClipNorm: s.cfg.Optim.ClipNorm, Events: s.job.Events,
 		Scaler: s.scaler, Masters: s.cfg.AMP.Settings().Masters(),

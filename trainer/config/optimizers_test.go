@@ -31,3 +31,19 @@ func TestDefaultsOfOptimizers(t *testing.T) {
 	_, err = Load("", Sources{Set: []string{"optim.name=adam", "optim.trust=0.5"}})
 	require.ErrorContains(t, err, "optim.trust is a setting of optim.name: lars; with optim.name: adam it would be ignored")
 }
+
+func TestLocalSGDGoesWith(t *testing.T) {
+	_, err := Load("", Sources{Set: []string{"train.local_sgd=4", "fusion.check_every=8", "optim.name=adamw"}})
+	require.NoError(t, err)
+	for set, key := range map[string]string{
+		"train.deterministic=world":     "train.deterministic: what ranks",
+		"parallel.shard_optimizer=true": "parallel.shard_optimizer: ranks",
+		"fusion.check_every=6":          "fusion.check_every: the ranks are equal",
+		"parallel.pipeline=2":           "parallel.pipeline: a model",
+		"parallel.sync_batchnorm=true":  "parallel.sync_batchnorm: it sends",
+		"fusion.wire=f16":               "fusion.wire: gradients are not sent",
+	} {
+		_, err := Load("", Sources{Set: []string{"train.local_sgd=4", set}})
+		require.ErrorContains(t, err, "train.local_sgd: 4 does not go with "+key, set)
+	}
+}

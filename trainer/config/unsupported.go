@@ -7,7 +7,6 @@ import "reflect"
 // deletes its row. Names that are refused are in choices.
 func unsupported() []struct{ key, feature string } {
 	return []struct{ key, feature string }{
-		{"train.local_sgd", "local SGD"},
 		{"parallel.pipeline", "pipeline parallelism"},
 		{"parallel.tensor", "tensor parallelism"},
 		{"parallel.schedule", "pipeline parallelism"},
