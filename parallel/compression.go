@@ -130,8 +130,11 @@ func (e *encodedReduction) start(b *bucket) *collective.Work {
 
 // codec is what encodes a bucket in the present step; nil for nothing.
 func (e *encodedReduction) codec(b *bucket) collective.Codec {
-	if e.plain != nil {
+	switch {
+	case e.plain != nil:
 		return e.plain
+	case e.r.comm.Size() == 1 && e.c.Momentum == 0 && b.feedback == nil:
+		return nil // nothing is sent, and nobody left anything
 	}
 	e.r.remember(b)
 	f := b.feedback
@@ -139,11 +142,11 @@ func (e *encodedReduction) codec(b *bucket) collective.Codec {
 	f.base = wire.Seed(e.c.Seed, uint64(e.r.step), uint64(b.index), uint64(e.r.comm.Rank()))
 	f.momentum, f.nesterov = e.c.Momentum, e.c.Nesterov
 	f.format = e.format
+	if e.r.comm.Size() == 1 || e.r.step < e.c.start() {
+		f.dense(b.grad.F32())
+		return nil
+	}
 	if e.c.Format == "topk" {
-		if e.r.step < e.c.start() {
-			f.dense(b.grad.F32())
-			return nil
-		}
 		if share := wire.NewTopK(e.c.share(e.r.step)); e.top == nil || e.top.Name() != share.Name() {
 			e.top = share
 		}

@@ -226,9 +226,9 @@ func TestKeptIsRestored(t *testing.T) {
 			return err
 		}))
 		load := func(name string) ([]float32, error) { return saved[name].Buf.F32(), nil }
-		for _, ranks := range []int{2, 3} {
+		for _, ranks := range []int{2, 3, 1} {
 			hashes := make([]string, ranks)
-			total := map[string][]float64{}
+			total := map[string][]float32{}
 			require.NoError(t, world(t.Context(), ranks, func(ctx context.Context, c collective.Comm) error {
 				g, run, err := tr.start(ctx, c)
 				if err != nil {
@@ -247,7 +247,7 @@ func TestKeptIsRestored(t *testing.T) {
 				}
 				// Asking for the state cuts buckets in another order than a backward
 				// pass does, so results differ by rounding.
-				if ranks == 3 {
+				if ranks != 2 {
 					if _, err := g.OptimizerState(); err != nil {
 						return err
 					}
@@ -268,7 +268,7 @@ func TestKeptIsRestored(t *testing.T) {
 			for name, sum := range total {
 				require.Equal(t, columnSums(saved[name]), sum, "%s of %s on %d ranks", name, format, ranks)
 			}
-			require.Equal(t, ranks == 3, len(total) > 0)
+			require.Equal(t, ranks != 2, len(total) > 0)
 			if ranks == 2 {
 				require.Equal(t, digest[0], digest[1])
 				require.Equal(t, want, hashes[0], format)
@@ -280,12 +280,13 @@ func TestKeptIsRestored(t *testing.T) {
 	}
 }
 
-// columnSums adds up the rows of a tensor, in float32 as two of them are.
-func columnSums(n Named) []float64 {
+// columnSums adds up the rows of a tensor, in float32 as a rank does that takes
+// both of two.
+func columnSums(n Named) []float32 {
 	width := n.Shape[len(n.Shape)-1]
-	out := make([]float64, width)
+	out := make([]float32, width)
 	for i, v := range n.Buf.F32() {
-		out[i%width] += float64(v)
+		out[i%width] += v
 	}
 	return out
 }

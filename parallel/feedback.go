@@ -129,12 +129,9 @@ func (f *feedback) heal(velocity []float32) {
 	}
 }
 
-// dense makes a gradient that is not compressed yet the step of the momentum
-// that top-k replaces.
+// dense takes part in a step in which nothing is encoded: the gradient becomes
+// the step of the momentum that top-k replaces, with all that is owed.
 func (f *feedback) dense(gradient []float32) {
-	if f.velocity == nil {
-		return
-	}
 	f.add(gradient, 0)
 	copy(gradient, f.kept)
 	clear(f.kept)

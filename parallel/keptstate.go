@@ -38,7 +38,7 @@ func (t *keptTensor) title() string {
 // wire which sends later what it has not sent.
 func (g *GradFusion) Keeps() bool {
 	_, columns := g.column()
-	return columns > 1 && g.cfg.Wire.keeps()
+	return g.cfg.Wire.keeps() && (columns > 1 || g.cfg.Wire.Momentum > 0)
 }
 
 // keptTensors lists what this rank keeps of stages, in the order of the names.
@@ -127,7 +127,7 @@ func (g *GradFusion) KeptDigests(ctx context.Context) (Named, error) {
 // name, or nothing where there was none; it is called in one order on all ranks,
 // when the buckets are cut, which the first step does.
 func (g *GradFusion) RestoreKept(load func(name string) ([]float32, error)) {
-	if g.Keeps() {
+	if g.cfg.Wire.keeps() {
 		g.restoreKept = load
 	}
 }

@@ -24,9 +24,9 @@ func newReduction(r *reducer) reduction {
 		return newLocalReduction()
 	case r.cfg.Deterministic:
 		return newCanonicalReduction(r)
-	case r.comm.Size() == 1 || r.cfg.Wire.off():
+	case r.cfg.Wire.off():
 		return plainReduction{r}
-	case r.cfg.Wire.Format == PowerSGD:
+	case r.cfg.Wire.Format == PowerSGD && r.comm.Size() > 1:
 		return newLowRankReduction(r)
 	}
 	return newEncodedReduction(r)
