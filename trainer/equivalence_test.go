@@ -42,6 +42,8 @@ type combination struct {
 	level     string // of mixed precision, and its type
 
 	ranks     int
+	pipeline  int
+	schedule  string // of a pipeline
 	transport string
 	threshold float64
 	threads   int
@@ -71,7 +73,7 @@ func draw(r *rand.Rand) combination {
 // computes is the part that decides the result.
 func (c combination) computes() combination {
 	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level,
-		ranks: 1, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
+		ranks: 1, pipeline: 1, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
 }
 
 func (c combination) config(t *testing.T, dir string) *config.Config {
@@ -81,6 +83,9 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never",
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),
 		"checkpoint.every=1 steps", fmt.Sprint("checkpoint.async=", c.async), "checkpoint.dir=" + dir,
+	}
+	if c.pipeline > 1 {
+		set = append(set, fmt.Sprint("parallel.pipeline=", c.pipeline), "parallel.schedule="+c.schedule)
 	}
 	if level, kind, ok := strings.Cut(c.level, " "); ok {
 		set = append(set, "amp.level="+level, "amp.type="+kind)

@@ -2,9 +2,7 @@ package trainer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -13,6 +11,8 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/parallel"
+	"github.com/gradfusion/gradfusion/parallel/schedule"
 )
 
 // evaluation is the result over the whole test set, equal on all ranks.
@@ -59,46 +59,70 @@ func (s *session) evaluate(ctx context.Context) error {
 	return s.figures.scalars(s.fusion.Completed(), scalar{"eval/loss", s.last.loss}, scalar{"eval/accuracy", s.last.accuracy})
 }
 
-// score runs this rank's part of the test set.
+// score runs this column's part of the test set; the rows are with the ranks that
+// have the last stage.
 func (s *session) score(ctx context.Context) (rows []float64, err error) {
-	defer nn.Catch(&err)
-	parts := data.EvalParts(s.testing.Len(), s.micro, s.mesh.Data, s.mesh.At.Data)
-	loader, err := data.NewLoader(s.testing, parts, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
-	if err != nil {
-		return nil, err
+	n, column, columns := s.testing.Len(), s.mesh.At.Data, s.mesh.Data
+	count := data.Micros(n, s.micro)
+	lo, hi := data.Run(count, columns, column)
+	if lo == hi {
+		return nil, nil
 	}
-	defer loader.Close()
-	if s.tape == nil {
-		s.tape = nn.NewTape(s.device)
-	}
-	for {
-		b, err := loader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		} else if err != nil {
+	var feed parallel.Feed
+	if s.reads() {
+		list := schedule.Forwards(s.owners, hi-lo)[s.mesh.At.Pipeline]
+		f, err := s.newFeeder(s.testing, data.EvalParts(n, s.micro, columns, column), mostFed(list, len(s.owners)))
+		if err != nil {
 			return nil, err
 		}
-		batch := s.deviceBatch(b, nil)
-		s.tape.Begin(nn.Pass{Precision: s.precision()})
-		out := nn.Forward(s.tape, s.model.Blocks, s.tape.Input(batch.Input, batch.Shape, false))
-		score := s.loss(s.tape, out, batch).Score()
-		rows = append(rows, score.Sum(), float64(score.Correct()), float64(score.Count))
-		loader.Release(b)
+		defer f.loader.Close()
+		feed = f.feed
 	}
+	micros := func(yield func(parallel.Micro) bool) {
+		for i := lo; i < hi; i++ {
+			m := parallel.Micro{Index: i, Count: count, Total: n, Last: i == hi-1}
+			m.Lo, m.Hi = data.MicroBounds(n, s.micro, i)
+			m.Samples = m.Hi - m.Lo
+			if !yield(m) {
+				return
+			}
+		}
+	}
+	err = s.executor.Evaluate(ctx, micros, feed, func(_ parallel.Micro, score nn.Score) {
+		rows = append(rows, score.Sum(), float64(score.Correct()), float64(score.Count))
+	})
+	return rows, err
 }
 
+// gatherScores gives all ranks the rows of all micro-batches, in order.
 func (s *session) gatherScores(ctx context.Context, own []float64) ([]float64, error) {
-	ranks := s.mesh.Data
+	ranks := s.comm.Size()
 	if ranks == 1 {
 		return own, nil
 	}
 	micros := data.Micros(s.testing.Len(), s.micro)
-	bounds := []int{0}
-	for p := range ranks {
-		_, hi := data.Run(micros, ranks, p)
-		bounds = append(bounds, hi*scoreRow)
+	bounds, last := []int{0}, s.owners[len(s.owners)-1]
+	at := make([]int, s.mesh.Data) // of the rows of each column, and their end
+	for rank := range ranks {
+		place, rows := s.mesh.PlaceOf(rank), 0
+		if place.Pipeline == last && place.Tensor == 0 {
+			lo, hi := data.Run(micros, s.mesh.Data, place.Data)
+			at[place.Data], rows = bounds[rank], hi-lo
+		}
+		bounds = append(bounds, bounds[rank]+rows*scoreRow)
+	}
+	if s.mesh.At.Tensor > 0 {
+		own = nil // the first partner's count
 	}
 	all := make([]float64, bounds[ranks])
 	call := collective.Call{Kind: plan.AllGather, In: device.FromF64(own), Out: device.FromF64(all), InBounds: bounds, Label: "evaluation"}
-	return all, s.mesh.Replicas.Start(ctx, call).Wait(ctx)
+	if err := s.comm.Start(ctx, call).Wait(ctx); err != nil {
+		return nil, err
+	}
+	sorted := make([]float64, 0, len(all))
+	for column := range s.mesh.Data {
+		lo, hi := data.Run(micros, s.mesh.Data, column)
+		sorted = append(sorted, all[at[column]:at[column]+(hi-lo)*scoreRow]...)
+	}
+	return sorted, nil
 }

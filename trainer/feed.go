@@ -1,9 +1,6 @@
 package trainer
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
@@ -12,27 +9,29 @@ import (
 
 // openLoader starts to prepare this rank's micro-batches, from the step on that
 // comes next.
-func (s *session) openLoader() (err error) {
-	steps := s.sampler.Parts(s.fusion.Completed(), s.total, s.micro, s.mesh.Data, s.mesh.At.Data)
-	s.loader, err = data.NewLoader(s.training, steps, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers})
+func (s *session) openLoader() error {
+	hold := 1
+	for _, step := range []int{s.sampler.Size(0), s.sampler.Size(s.sampler.StepsPerEpoch() - 1)} { // the last one of an epoch may be shorter
+		lo, hi := data.Run(micros(step, s.micro), s.mesh.Data, s.mesh.At.Data)
+		list, err := s.scheduleOf(hi - lo)
+		if err != nil {
+			return err
+		}
+		hold = max(hold, mostFed(list[s.mesh.At.Pipeline], len(s.owners)))
+	}
+	parts := s.sampler.Parts(s.fusion.Completed(), s.total, s.micro, s.mesh.Data, s.mesh.At.Data)
+	var err error
+	if s.reads() {
+		s.feeder, err = s.newFeeder(s.training, parts, hold)
+	}
 	return err
 }
 
-// feed hands the executor the next micro-batch of this rank, which is the one
-// that the loader has prepared.
-func (s *session) feed(ctx context.Context, m parallel.Micro) (parallel.Batch, error) {
-	b, err := s.loader.Next(ctx)
-	if err != nil {
-		return parallel.Batch{}, err
-	}
-	if b.Micro != m.Index {
-		return parallel.Batch{}, fmt.Errorf("micro-batch %d was loaded where %d is due", b.Micro, m.Index)
-	}
-	s.batch = b
-	return s.deviceBatch(b, s.done), nil
+// reads reports whether this rank reads samples: the first stage their inputs,
+// the last one their targets.
+func (s *session) reads() bool {
+	return s.owners[0] == s.mesh.At.Pipeline || s.owners[len(s.owners)-1] == s.mesh.At.Pipeline
 }
-
-func (s *session) done() { s.loader.Release(s.batch) }
 
 // deviceBatch wraps samples in host memory.
 func (s *session) deviceBatch(b *data.Batch, done func()) parallel.Batch {

@@ -34,6 +34,9 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	}
 	out.ParamsSHA256 = parallel.Hash(params)
 	out.StateSHA256 = parallel.Hash(state)
+	if err := s.takeHashes(ctx, out); err != nil {
+		return nil, err
+	}
 	if s.figures.trace {
 		return out, s.writeTrace(ctx)
 	}

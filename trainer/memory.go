@@ -16,7 +16,7 @@ import (
 func (s *session) fitsMemory(have, activations float64) error {
 	const float = 4
 	parameters := 0.0 // the product of two widths may be beyond an int
-	for _, p := range nn.Params(s.model.Blocks) {
+	for _, p := range nn.Params(s.blocks) {
 		size := 1.0
 		for _, n := range p.Shape {
 			size *= float64(n)
@@ -51,6 +51,9 @@ func inBytes(bytes float64) string {
 // which leave the model as it is, but forget nothing; their kernels do nothing.
 // The parameters must have memory.
 func (s *session) activations() (bytes float64, err error) {
+	if s.isCut() {
+		return s.stageActivations(), nil
+	}
 	measure := func() (err error) {
 		defer nn.Catch(&err)
 		one := s.keeps(1)
@@ -72,7 +75,7 @@ func (s *session) keeps(n int) int {
 	input, shape := s.input(data.Samples{X: make([]float32, n*size.X), Tokens: make([]int32, n*size.Tokens)}, n)
 	x := t.List(t.Input(input, shape, false))
 	outputs, inside := 0, 0
-	for _, b := range s.model.Blocks {
+	for _, b := range s.blocks {
 		before := t.Arena().Peak()
 		x = b.Forward(t, x)
 		made, given := t.Arena().Peak()-before, 0

@@ -19,8 +19,10 @@ func prepared(t *testing.T, set ...string) *session {
 	t.Cleanup(func() { require.NoError(t, s.comm.Close()) })
 	s.parts, err = Job{Config: cfg, Device: naive.New()}.parts()
 	require.NoError(t, err)
-	require.NoError(t, s.build())
 	require.NoError(t, s.cut())
+	require.NoError(t, s.place(t.Context()))
+	require.NoError(t, s.build())
+	require.NoError(t, s.divide(t.Context()))
 	return s
 }
 

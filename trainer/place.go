@@ -14,7 +14,7 @@ import (
 // place puts the ranks in the mesh that the parallel section asks for.
 func (s *session) place(ctx context.Context) (err error) {
 	c := s.cfg.Parallel
-	if s.mesh, err = parallel.NewMesh(ctx, s.comm, parallel.MeshConfig{Pipeline: c.Pipeline, Tensor: c.Tensor}); err != nil {
+	if s.mesh, err = parallel.NewMesh(ctx, s.comm, parallel.MeshConfig{Pipeline: c.Pipeline, Tensor: c.Tensor, Placement: s.cfg.Launch.Placement}); err != nil {
 		return err
 	}
 	if c.Tensor > 1 {
@@ -26,33 +26,48 @@ func (s *session) place(ctx context.Context) (err error) {
 // cutOverRanks reports whether no rank holds the whole model.
 func (s *session) cutOverRanks() bool { return s.mesh.Pipeline*s.mesh.Tensor > 1 }
 
-// build makes the model, or this rank's part of its layers.
+// build makes the model, or this rank's part of its layers, without memory.
 func (s *session) build() (err error) {
+	if s.partners != nil && s.job.Model != nil {
+		return errors.New("trainer: Job.Model is whole, and parallel.tensor cuts the layers of models that Run builds: leave it nil")
+	}
+	if s.model = s.job.Model; s.model == nil {
+		s.model, err = s.newModel()
+	}
+	return err
+}
+
+// newModel makes the model that the configuration names.
+func (s *session) newModel() (*models.Model, error) {
 	network := s.cfg.Network(s.data.Shape())
 	if s.partners != nil {
-		if s.job.Model != nil {
-			return errors.New("trainer: Job.Model is whole, and parallel.tensor cuts the layers of models that Run builds: leave it nil")
-		}
 		if err := network.Shares(s.partners.Size()); err != nil {
-			return s.cfg.Errorf("parallel.tensor", "parallel.tensor: %v", err)
+			return nil, s.cfg.Errorf("parallel.tensor", "parallel.tensor: %v", err)
 		}
 		network.Partners = s.partners
 	}
-	if s.model = s.job.Model; s.model != nil {
-		return nil
+	m, err := models.New(network)
+	if err != nil {
+		return nil, fmt.Errorf("model.name: %w", err)
 	}
-	if s.model, err = models.New(network); err != nil {
-		return fmt.Errorf("model.name: %w", err)
-	}
-	return nil
+	return m, nil
 }
 
 // whole puts the tensors together of which this rank has a part: parameters,
-// their gradients, or their optimizer state. It is collective over the partners.
+// their gradients, or their optimizer state. Rank 0 gets those of all stages too.
+// It is collective.
 func (s *session) whole(ctx context.Context, tensors []parallel.Named, err error) ([]parallel.Named, error) {
-	if s.partners == nil || err != nil {
-		return tensors, err
+	if s.partners != nil && err == nil {
+		tensors, err = s.together(ctx, tensors)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return s.fromStages(ctx, tensors)
+}
+
+// together is whole for the parts that partners have.
+func (s *session) together(ctx context.Context, tensors []parallel.Named) ([]parallel.Named, error) {
 	parts := s.tensorParts()
 	return s.partners.Whole(ctx, tensors, func(t parallel.Named) *nn.Part {
 		if part, ok := parts[t.Name]; ok {
@@ -66,7 +81,7 @@ func (s *session) whole(ctx context.Context, tensors []parallel.Named, err error
 // tensorParts has the parts of parameters by their names.
 func (s *session) tensorParts() map[string]*nn.Part {
 	parts := map[string]*nn.Part{}
-	for _, p := range nn.Params(s.model.Blocks) {
+	for _, p := range nn.Params(s.blocks) {
 		if p.Part != nil {
 			parts[p.Name] = p.Part
 		}

@@ -49,7 +49,7 @@ func (s *session) load(ctx context.Context) (*resumption, error) {
 		if err := r.share(ctx, s.comm); err != nil {
 			return nil, fmt.Errorf("resuming: %w", err)
 		}
-		return r, r.copyModel(s.model.Blocks)
+		return r, r.copyModel(s.blocks)
 	}
 	return r, nil
 }
@@ -153,7 +153,7 @@ func (s *session) find() (*resumption, error) {
 		return nil, err
 	}
 	r.step = int(binary.LittleEndian.Uint64(position))
-	return r, r.copyModel(s.model.Blocks)
+	return r, r.copyModel(s.blocks)
 }
 
 // matches refuses a checkpoint that this run cannot continue.

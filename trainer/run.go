@@ -34,6 +34,7 @@ type session struct {
 	parts
 	mesh     *parallel.Mesh
 	partners *parallel.Partners // nil: layers are not cut
+	grid
 
 	micro    int
 	expect   int // bytes of activations of a micro-batch, 0 where that is not known
@@ -46,13 +47,11 @@ type session struct {
 	scaler   *amp.Scaler // nil at amp.level: O0
 	fusion   *parallel.GradFusion
 	executor *parallel.Executor
-	loader   *data.Loader
-	batch    *data.Batch
+	feeder   *feeder // nil on a rank that reads no samples
 
 	figures *figures
 	saver   *saver
 	last    evaluation
-	tape    *nn.Tape // of the evaluation
 	clock   struct{ evaluated, saved time.Time }
 
 	resumed  string     // path of the checkpoint that the run continues
@@ -139,15 +138,20 @@ func (s *session) materialize() error {
 	if err := s.fitsMemory(have, 0); err != nil {
 		return err
 	}
-	if err := nn.Materialize(s.device, s.model.Blocks, s.cfg.Train.Seed); err != nil || have == 0 {
-		return err
+	for _, stage := range s.stages {
+		if err := nn.Materialize(s.device, stage.Blocks, s.cfg.Train.Seed); err != nil {
+			return err
+		}
+	}
+	if have == 0 {
+		return nil
 	}
 	activations, err := s.activations()
 	if err != nil {
 		return err
 	}
 	s.expect = int(activations) * s.micro
-	return s.fitsMemory(have, activations)
+	return s.fitsMemory(have, activations*float64(s.heldHere()))
 }
 
 // prepare builds what a step needs.
@@ -157,6 +161,7 @@ func (s *session) prepare(ctx context.Context) error {
 		func() error { return s.compareRanks(ctx) },
 		func() error { return s.place(ctx) },
 		s.build,
+		func() error { return s.divide(ctx) },
 		s.materialize,
 	} {
 		if err := do(); err != nil {
@@ -174,23 +179,20 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.fusion, err = parallel.NewGradFusion(ctx, []parallel.Stage{{Blocks: s.model.Blocks, Comm: s.mesh.Replicas}}, opt, s.fusionConfig())
+	s.fusion, err = parallel.NewGradFusion(ctx, s.stages, opt, s.fusionConfig())
 	if err != nil {
 		return err
 	}
 	if err := s.resume(ctx, resumed); err != nil {
 		return err
 	}
-	s.states = nn.States(s.model.Blocks)
-	s.executor = parallel.NewExecutor(parallel.ExecutorConfig{
-		Fusion: s.fusion, Device: s.device, Loss: s.loss,
-		Feed: s.feed, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision(), Expect: s.expect,
-		Events: s.job.Events,
-	})
-	if s.figures, err = newFigures(s); err != nil {
+	s.states = nn.States(s.blocks)
+	if err := s.openLoader(); err != nil {
 		return err
 	}
-	return s.openLoader()
+	s.executor = parallel.NewExecutor(s.executorConfig())
+	s.figures, err = newFigures(s)
+	return err
 }
 
 // train runs the steps that are left and reports whether it was stopped.
@@ -278,8 +280,8 @@ func (s *session) close() error {
 	if s.saver != nil {
 		s.saver.settle()
 	}
-	if s.loader != nil {
-		errs = append(errs, s.loader.Close())
+	if s.feeder != nil {
+		errs = append(errs, s.feeder.loader.Close())
 	}
 	if s.fusion != nil {
 		errs = append(errs, s.fusion.Close())

@@ -25,7 +25,8 @@ const (
 // state lists everything that training continues from. The position in the data
 // and every random choice are pure functions of the seed and the number of
 // completed steps, so these two numbers stand for them. It is collective before
-// the first step, and with a sharded optimizer or partners always.
+// the first step, and with a sharded optimizer or a cut model always. Only rank 0
+// has all of a model that is cut in stages.
 func (s *session) state(ctx context.Context) ([]parallel.Named, error) {
 	position := binary.LittleEndian.AppendUint64(nil, uint64(s.fusion.Completed()))
 	seed := binary.LittleEndian.AppendUint64(nil, s.cfg.Train.Seed)
@@ -45,16 +46,20 @@ func (s *session) state(ctx context.Context) ([]parallel.Named, error) {
 		return nil, err
 	}
 	add(prefixParam, params)
-	add(prefixBuffer, parallel.States(nn.States(s.model.Blocks)))
+	buffers, err := s.fromStages(ctx, parallel.States(nn.States(s.blocks)))
+	if err != nil {
+		return nil, err
+	}
+	add(prefixBuffer, buffers)
 	optimizer, err := s.fusion.OptimizerState()
 	optimizer, err = s.whole(ctx, optimizer, err)
 	add(prefixOptimizer, optimizer)
 	return out, err
 }
 
-// params lists the parameters, whole; it is collective over partners.
+// params lists the parameters, whole; it is collective, like state.
 func (s *session) params(ctx context.Context) ([]parallel.Named, error) {
-	return s.whole(ctx, parallel.Params(nn.Params(s.model.Blocks)), nil)
+	return s.whole(ctx, parallel.Params(nn.Params(s.blocks)), nil)
 }
 
 // saver writes checkpoints on rank 0, one at a time, in the background when
@@ -121,9 +126,12 @@ func (v *saver) save(ctx context.Context, s *session) error {
 }
 
 // contribute is the part of the other ranks in a checkpoint that rank 0 writes:
-// what they hold of a sharded optimizer, and of cut layers.
+// what they hold of a sharded optimizer, and of a model that is cut.
 func (s *session) contribute(ctx context.Context) error {
-	if s.cfg.Checkpoint.Dir == "" || !s.cfg.Parallel.ShardOptimizer && s.partners == nil {
+	if s.cfg.Checkpoint.Dir == "" {
+		return nil
+	}
+	if !s.cfg.Parallel.ShardOptimizer && !s.cutOverRanks() {
 		return nil
 	}
 	_, err := s.state(ctx)

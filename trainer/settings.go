@@ -3,6 +3,7 @@ package trainer
 import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/optim"
 	"github.com/gradfusion/gradfusion/parallel"
@@ -39,4 +40,25 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 // alone is the Comm of a job with one rank.
 func alone() collective.Comm {
 	return collective.NewGroup(inproc.New(1)[0], collective.GroupConfig{Name: "world"})
+}
+
+func (s *session) executorConfig() parallel.ExecutorConfig {
+	c := parallel.ExecutorConfig{
+		Fusion: s.fusion, Device: s.device, Loss: s.loss,
+		Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision(), Expect: s.expect,
+		Events: s.job.Events,
+	}
+	switch s.cfg.Parallel.ActivationWire {
+	case "f16":
+		c.Wire = device.F16
+	case "bf16":
+		c.Wire = device.BF16
+	}
+	if s.feeder != nil {
+		c.Feed = s.feeder.feed
+	}
+	if s.isCut() {
+		c.Pipe, c.Schedule = s.mesh.Column, s.scheduleOf
+	}
+	return c
 }

@@ -92,11 +92,11 @@ train.deterministic  off, or world: equal to the bit for any number of ranks, tr
 train.eval_every  "20 steps", "1 epoch", "10m" or never; after the last step in any case
 train.local_sgd  let the ranks train apart and average their parameters every so many steps, and before an evaluation or a checkpoint; the optimizer's state stays each rank's own (a checkpoint has rank 0's); 0 sums gradients at every step
 parallel.data  data-parallel columns; auto is what pipeline and tensor leave of the ranks
-parallel.pipeline  stages that the model is cut in
+parallel.pipeline  ranks that a model is cut over, each of which has a stage or several
 parallel.tensor  ranks that share each layer
 parallel.schedule  gpipe, 1f1b, interleaved, zb-h1, zb-v, looped-bfs, dualpipe-v, or a CSV file
-parallel.virtual_stages  stages per rank under interleaved schedules
-parallel.cuts  names of the blocks that begin a stage; auto balances time and memory
+parallel.virtual_stages  stages per rank under interleaved and looped-bfs
+parallel.cuts  blocks that begin a stage, but the first one, by name or index: [3, 6]; auto balances time and memory, as measured at the start, or counted under deterministic: world; or a CSV file with costs
 parallel.activation_wire  format of activations between stages: f32, f16, bf16
 parallel.shard_optimizer  keep each part of the optimizer's state on one rank only, which updates that part for all; saves memory, computes the same
 parallel.sync_batchnorm  BatchNorm statistics over all columns
@@ -139,7 +139,7 @@ compute.conv  3 x 3 convolutions of stride 1: direct, winograd2, winograd4 (tile
 launch.nproc  worker processes on this host, or a range such as 2..8 for an elastic job
 launch.rendezvous  address at which the ranks meet; auto takes a free port here
 launch.hosts  hosts to start processes on
-launch.placement  how ranks are placed on hosts
+launch.placement  which ranks share a host, beside those that share layers: auto and data-inside: those with the same parameters; pipeline-inside: the stages of a column; rank-order: as they are numbered
 launch.max_restarts  times that a failed job is started again
 launch.bind_cores  bind each process to its own cores
 checkpoint.dir  directory of the checkpoints; "" saves none

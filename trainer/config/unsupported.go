@@ -7,16 +7,9 @@ import "reflect"
 // deletes its row. Names that are refused are in choices.
 func unsupported() []struct{ key, feature string } {
 	return []struct{ key, feature string }{
-		{"parallel.pipeline", "pipeline parallelism"},
-		{"parallel.tensor", "tensor parallelism"},
-		{"parallel.schedule", "pipeline parallelism"},
-		{"parallel.virtual_stages", "pipeline parallelism"},
-		{"parallel.cuts", "pipeline parallelism"},
 		{"parallel.sync_batchnorm", "BatchNorm over ranks"},
-		{"parallel.dry_run", "the dry run"},
 		{"launch.rendezvous", "an address to meet at (set MASTER_ADDR and MASTER_PORT)"},
 		{"launch.hosts", "starting processes on other hosts"},
-		{"launch.placement", "placement of ranks"},
 		{"launch.max_restarts", "restarts"},
 		{"launch.bind_cores", "binding processes to cores"},
 		{"checkpoint.keep_best", "keeping the best checkpoint"},

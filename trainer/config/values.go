@@ -204,15 +204,19 @@ func units() []unit {
 	return []unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}}
 }
 
-// Names is a list of names, or nil for auto.
+// Names is a list of names, or nil for auto, or the name of a CSV file alone.
 type Names []string
 
-// UnmarshalText reads auto; a list is not a text.
+// UnmarshalText reads auto or the name of a file; a list is not a text.
 func (n *Names) UnmarshalText(text []byte) error {
-	if string(text) != "auto" {
-		return errors.New("auto or a list such as [a, b]")
+	switch {
+	case string(text) == "auto":
+		*n = nil
+	case IsFile(string(text)):
+		*n = Names{string(text)}
+	default:
+		return errors.New("auto, a list such as [a, b], or a CSV file")
 	}
-	*n = nil
 	return nil
 }
 

@@ -1,0 +1,221 @@
+package trainer
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/parallel"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// costsFile is the table of costs in the directory of a run.
+const costsFile = "blocks.csv"
+
+// blockCosts tells what the model's blocks take of a micro-batch, the same on all
+// ranks: from the file that parallel.cuts names, else counted, and unless the run
+// is deterministic or the cut given, with times that rank 0 has measured.
+func (s *session) blockCosts(ctx context.Context) ([]parallel.BlockCost, error) {
+	costs, err := s.countCosts()
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.fromFirst(ctx, func() ([]byte, error) {
+		times, err := s.blockTimes(costs)
+		if err != nil {
+			return nil, err
+		}
+		var text bytes.Buffer
+		if err := parallel.WriteCosts(&text, times); err != nil {
+			return nil, err
+		}
+		return text.Bytes(), s.keepCosts(text.Bytes())
+	}, "costs of the blocks")
+	if err != nil {
+		return nil, err
+	}
+	return parallel.ReadCosts(bytes.NewReader(text))
+}
+
+// blockTimes is counted costs with the times of the file or of a measurement,
+// where there is one.
+func (s *session) blockTimes(counted []parallel.BlockCost) ([]parallel.BlockCost, error) {
+	cuts := s.cfg.Parallel.Cuts
+	switch {
+	case len(cuts) > 0 && config.IsFile(cuts[0]):
+		return costsFrom(s.cfg, counted)
+	case len(cuts) > 0 && !s.cfg.Parallel.DryRun, s.cfg.Train.Deterministic == "world":
+		return counted, nil
+	}
+	return s.measureCosts(counted)
+}
+
+// costsFrom reads the file that parallel.cuts names.
+func costsFrom(c *config.Config, counted []parallel.BlockCost) ([]parallel.BlockCost, error) {
+	name := c.Parallel.Cuts[0]
+	text, err := readFile(c, "parallel.cuts", name)
+	if err != nil {
+		return nil, err
+	}
+	costs, err := parallel.ReadCosts(bytes.NewReader(text))
+	if err != nil {
+		return nil, c.Errorf("parallel.cuts", "parallel.cuts: %s: %v", name, err)
+	}
+	if len(costs) != len(counted) {
+		return nil, c.Errorf("parallel.cuts", "parallel.cuts: %s has %d blocks, the model has %d", name, len(costs), len(counted))
+	}
+	for i := range costs {
+		if costs[i].Name != counted[i].Name {
+			return nil, c.Errorf("parallel.cuts", "parallel.cuts: %s has %s for block %d, which is %s", name, costs[i].Name, i, counted[i].Name)
+		}
+	}
+	return costs, nil
+}
+
+// keepCosts leaves the table in the run's directory.
+func (s *session) keepCosts(text []byte) error {
+	if s.job.RunDir == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(s.job.RunDir, costsFile), text, 0o644)
+}
+
+// lend gives a model that computes for nothing memory: all its parameters lie in
+// the same, and so do their gradients.
+func (s *session) lend(m *models.Model) error {
+	params, most := nn.Params(m.Blocks), 0
+	for _, p := range params {
+		most = max(most, p.Len())
+	}
+	values, gradients := make([]float32, most), make([]float32, most)
+	nn.UniformFan(256).Fill(values, s.cfg.Train.Seed, "borrowed")
+	for _, p := range params {
+		p.Value = device.FromF32(values[:p.Len()])
+		for use := range 2 { // an embedding that is the head's matrix too has two
+			p.Bind(use, device.FromF32(gradients[:p.Len()]))
+		}
+	}
+	for _, state := range nn.States(m.Blocks) {
+		if r := state.Running; r != nil && r.Mean.IsZero() {
+			r.Mean, r.Var = device.FromF32(make([]float32, r.Channels)), device.FromF32(make([]float32, r.Channels))
+			for c := range r.Channels {
+				r.Var.F32()[c] = 1
+			}
+		}
+	}
+	return nil
+}
+
+// countCosts finds out what blocks take by passes that compute nothing and count:
+// what a second sample adds to a first one, times the samples of a micro-batch.
+func (s *session) countCosts() (costs []parallel.BlockCost, err error) {
+	defer nn.Catch(&err)
+	model, err := s.newModel()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.lend(model); err != nil {
+		return nil, err
+	}
+	one, two := s.countPass(model, 1), s.countPass(model, 2)
+	for i := range one {
+		scale := func(a, b float64) float64 { return a + (b-a)*float64(s.micro-1) }
+		c := one[i]
+		c.Forward = scale(one[i].Forward, two[i].Forward)
+		c.Backward = 2 * c.Forward // a product for each of its two factors
+		c.Activations = int(scale(float64(one[i].Activations), float64(two[i].Activations)))
+		c.Output = int(scale(float64(one[i].Output), float64(two[i].Output)))
+		for _, p := range model.Blocks[i].Params() {
+			c.Parameters += 4 * p.Len()
+		}
+		costs = append(costs, c)
+	}
+	return costs, nil
+}
+
+func (s *session) countPass(model *models.Model, n int) (costs []parallel.BlockCost) {
+	size, counted := s.training.Sizes(), 0.0
+	t := nn.NewTape(counting{s.device, &counted})
+	defer t.Arena().Close()
+	t.Begin(nn.Pass{})
+	input, shape := s.input(data.Samples{X: make([]float32, n*size.X), Tokens: make([]int32, n*size.Tokens)}, n)
+	x := t.List(t.Input(input, shape, false))
+	for _, b := range model.Blocks {
+		before := t.Arena().Peak()
+		counted = 0
+		x = b.Forward(t, x)
+		c := parallel.BlockCost{Name: b.Name(), Forward: counted, Activations: t.Arena().Peak() - before}
+		for _, y := range x {
+			c.Output += 4 * y.Shape.Len()
+		}
+		if s.recomputes() {
+			c.Activations = min(c.Activations, c.Output)
+		}
+		costs = append(costs, c)
+	}
+	return costs
+}
+
+// profilePasses is how often a micro-batch is run for its times; the shortest
+// counts, since whatever disturbs makes it longer.
+const profilePasses = 3
+
+// measureCosts replaces counted times by measured ones, in milliseconds.
+func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCost, err error) {
+	defer nn.Catch(&err)
+	model, err := s.newModel()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.lend(model); err != nil {
+		return nil, err
+	}
+	size := s.training.Sizes()
+	samples := data.Samples{X: make([]float32, s.micro*size.X), Tokens: make([]int32, s.micro*size.Tokens), Y: make([]int32, s.micro*size.Y)}
+	nn.UniformFan(3).Fill(samples.X, s.cfg.Train.Seed, "samples")
+	input, shape := s.input(samples, s.micro)
+	batch := parallel.Batch{Input: input, Shape: shape, Target: device.FromI32(samples.Y)}
+	t := nn.NewTape(s.device)
+	defer t.Arena().Close()
+	t.Events = observe.NewRecorder(1 << 12)
+	names := map[string]int{}
+	for i, b := range model.Blocks {
+		names[b.Name()] = i
+	}
+	names["loss"] = len(model.Blocks) - 1
+	for pass := range profilePasses {
+		now := make([]parallel.BlockCost, len(costs))
+		t.Begin(nn.Pass{Training: true, Seed: s.cfg.Train.Seed, Recompute: s.recomputes()})
+		out := nn.Forward(t, model.Blocks, t.Input(input, shape, false))
+		start := t.Events.Now()
+		loss := s.loss(t, out, batch)
+		now[len(now)-1].Forward += milliseconds(t.Events.Now() - start)
+		t.SeedLoss(loss, 1)
+		t.Backward()
+		t.Events.Drain(func(span observe.Span) {
+			i, known := names[span.Name]
+			switch {
+			case !known:
+			case span.Kind == observe.Forward:
+				now[i].Forward += milliseconds(span.End - span.Start)
+			case span.Kind == observe.Backward:
+				now[i].Backward += milliseconds(span.End - span.Start)
+			}
+		})
+		for i := range costs {
+			if pass == 0 {
+				costs[i].Forward, costs[i].Backward = now[i].Forward, now[i].Backward
+			}
+			costs[i].Forward, costs[i].Backward = min(costs[i].Forward, now[i].Forward), min(costs[i].Backward, now[i].Backward)
+		}
+	}
+	return costs, nil
+}
+
+func milliseconds(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }

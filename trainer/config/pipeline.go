@@ -1,0 +1,55 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/parallel/schedule"
+)
+
+// IsFile reports whether the value of parallel.schedule or parallel.cuts is the
+// name of a CSV file.
+func IsFile(value string) bool { return strings.HasSuffix(value, ".csv") }
+
+// checkPipeline finds settings of a pipeline that contradict each other or that
+// would be ignored.
+func (c *Config) checkPipeline() error {
+	p := &c.Parallel
+	if !IsFile(p.Schedule) && !slices.Contains(schedule.Names(), p.Schedule) {
+		if strings.Contains(p.Schedule, ".") {
+			return c.Errorf("parallel.schedule", "parallel.schedule: %s is no name of a schedule, and a file with one ends in .csv", quote(p.Schedule))
+		}
+		return c.unknownName("parallel.schedule", p.Schedule, schedule.Names())
+	}
+	if p.Pipeline == 1 {
+		for _, key := range []string{"parallel.schedule", "parallel.virtual_stages", "parallel.cuts", "parallel.activation_wire"} {
+			if c.wasGivenFor(key, "parallel.pipeline") {
+				return c.Errorf(key, "%s is a setting of a pipeline; with parallel.pipeline: 1 it would be ignored", key)
+			}
+		}
+		return nil
+	}
+	if IsFile(p.Schedule) {
+		return nil // which says how many stages there are
+	}
+	per, err := schedule.StagesPerRank(p.Schedule, p.VirtualStages)
+	if err != nil {
+		return c.Errorf("parallel.virtual_stages", "parallel.virtual_stages: %v", err)
+	}
+	if fixed, _ := schedule.StagesPerRank(p.Schedule, p.VirtualStages+1); fixed == per && c.wasGivenFor("parallel.virtual_stages", "parallel.schedule") {
+		return c.Errorf("parallel.virtual_stages", "parallel.virtual_stages is a setting of parallel.schedule: interleaved, looped-bfs; with parallel.schedule: %s, which has %s on each rank, it would be ignored",
+			p.Schedule, plural(per, "stage"))
+	}
+	if n := len(p.Cuts); n > 0 && !IsFile(p.Cuts[0]) && n+1 != p.Pipeline*per {
+		return c.Errorf("parallel.cuts", "parallel.cuts has %s, which make %s; parallel.pipeline: %d with parallel.schedule: %s has %d",
+			plural(n, "cut"), plural(n+1, "stage"), p.Pipeline, p.Schedule, p.Pipeline*per)
+	}
+	return nil
+}
+
+// wasGivenFor reports whether a key was changed, and no earlier than what it is a
+// setting of: what a later source chooses may well leave it without a use.
+func (c *Config) wasGivenFor(key, choice string) bool {
+	at, given := c.positions[key]
+	return given && c.Position(choice).source <= at.source && leafText(c.lookup(key)) != leafText(Default().lookup(key))
+}

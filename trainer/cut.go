@@ -1,0 +1,132 @@
+package trainer
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+
+	"github.com/gradfusion/gradfusion/parallel"
+	"github.com/gradfusion/gradfusion/parallel/schedule"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// What follows needs no ranks: a launcher checks with it what the user has
+// written before it starts any.
+
+func readFile(c *config.Config, key, name string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, c.Errorf(key, "%s: the file cannot be read: %v", key, err)
+	}
+	return text, nil
+}
+
+func readSchedule(c *config.Config, text []byte) (schedule.Schedule, error) {
+	s, err := schedule.ReadCSV(bytes.NewReader(text))
+	if err != nil {
+		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s: %v", c.Parallel.Schedule, err)
+	}
+	return s, nil
+}
+
+// scheduleFor returns a pipeline's schedule for so many micro-batches; written is
+// that of the file, if it is one.
+func scheduleFor(c *config.Config, written schedule.Schedule, ranks, micros int) (schedule.Schedule, error) {
+	p := c.Parallel
+	if written == nil {
+		s, err := schedule.New(p.Schedule, ranks, p.VirtualStages, micros)
+		if err != nil {
+			return nil, c.Errorf("parallel.schedule", "parallel.schedule: %v", err)
+		}
+		return s, nil
+	}
+	if has := written.Micros(); has < micros {
+		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s runs %d micro-batches, and a step has %d here; write a longer one, or choose other data.batch and train.micro_batch",
+			p.Schedule, has, micros)
+	}
+	if len(written) != ranks {
+		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s has %d ranks, parallel.pipeline is %d", p.Schedule, len(written), ranks)
+	}
+	return written.First(micros), nil
+}
+
+// checkWritten proves a user's schedule.
+func checkWritten(c *config.Config, s schedule.Schedule) error {
+	stages := len(s.Owners())
+	err := s.Check(max(stages, 1), s.Micros())
+	if err == nil {
+		for _, rank := range s.Owners() {
+			if rank < 0 {
+				err = errors.New("a stage has no action")
+			}
+		}
+	}
+	if err != nil {
+		return c.Errorf("parallel.schedule", "parallel.schedule: %s: %v", c.Parallel.Schedule, err)
+	}
+	return nil
+}
+
+// cutModel cuts a model of those blocks as parallel.cuts says, in as many stages
+// as the schedule has.
+func cutModel(c *config.Config, costs []parallel.BlockCost, s schedule.Schedule) (*parallel.Pipeline, error) {
+	stages := len(s.Owners())
+	cuts := c.Parallel.Cuts
+	if len(cuts) == 0 || config.IsFile(cuts[0]) {
+		p, err := parallel.Balance(costs, stages, heldBy(s))
+		if err != nil {
+			return nil, c.Errorf("parallel.pipeline", "parallel.pipeline: %v", err)
+		}
+		return p, nil
+	}
+	if len(cuts) != stages-1 {
+		return nil, c.Errorf("parallel.cuts", "parallel.cuts has %d cuts, which make %d stages; parallel.pipeline = %d with parallel.schedule: %s has %d",
+			len(cuts), len(cuts)+1, c.Parallel.Pipeline, c.Parallel.Schedule, stages)
+	}
+	var at []int
+	for _, cut := range cuts {
+		block, err := blockAt(costs, cut)
+		if err != nil {
+			return nil, c.Errorf("parallel.cuts", "parallel.cuts: %v", err)
+		}
+		at = append(at, block)
+	}
+	p, err := parallel.NewPipeline(costs, at)
+	if err != nil {
+		return nil, c.Errorf("parallel.cuts", "parallel.cuts: %v", err)
+	}
+	return p, nil
+}
+
+// blockAt finds a block by its index or its name.
+func blockAt(costs []parallel.BlockCost, cut string) (int, error) {
+	for i, c := range costs {
+		if c.Name == cut {
+			return i, nil
+		}
+	}
+	if i, err := strconv.Atoi(cut); err == nil {
+		return i, nil
+	}
+	names := &parallel.Pipeline{Costs: costs}
+	return 0, errors.New("there is no block " + strconv.Quote(cut) + "; the model has\n" + names.Picture())
+}
+
+// heldBy tells how many micro-batches a stage holds at most.
+func heldBy(s schedule.Schedule) func(stage int) int {
+	held := make([]int, len(s.Owners()))
+	for _, list := range s {
+		now := map[int]int{}
+		for _, a := range list {
+			switch a.Kind {
+			case schedule.Forward:
+				now[a.Stage]++
+				held[a.Stage] = max(held[a.Stage], now[a.Stage])
+			case schedule.Backward, schedule.Weight:
+				now[a.Stage]--
+			}
+		}
+	}
+	return func(stage int) int { return held[stage] }
+}

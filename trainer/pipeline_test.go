@@ -1,0 +1,43 @@
+package trainer_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/parallel/schedule"
+)
+
+// Every schedule, cut and number of micro-batches leaves what one process does.
+func TestPipelinesAreEqualToOneProcess(t *testing.T) {
+	for _, model := range []string{"mlp", "cnn", "gpt"} {
+		for _, micro := range []int{24, 8, 3} {
+			c := combination{model: model, optimizer: "momentum", batch: 24, micro: micro, clip: 0.5, augment: "none", pipeline: 1,
+				ranks: 1, transport: "inproc", threshold: 1, threads: 1, overlap: true, recompute: "none"}
+			want := c.run(t)
+			for _, name := range schedule.Names() {
+				per, err := schedule.StagesPerRank(name, 2)
+				require.NoError(t, err)
+				for _, pipeline := range []int{2, 3} {
+					if pipeline*per > 3 && model == "mlp" || pipeline*per > 4 {
+						continue
+					}
+					c.pipeline, c.ranks, c.schedule = pipeline, pipeline, name
+					t.Run(fmt.Sprintf("%s %s pp%d micro %d", model, name, pipeline, micro), func(t *testing.T) {
+						got := c.run(t)
+						require.Equal(t, want.StateSHA256, got.StateSHA256)
+						require.Equal(t, want.ParamsSHA256, got.ParamsSHA256)
+						require.Equal(t, want.GradSHA256First, got.GradSHA256First)
+						require.Equal(t, want.LossLast, got.LossLast)
+						require.Equal(t, want.EvalLoss, got.EvalLoss)
+						require.Equal(t, want.EvalAccuracy, got.EvalAccuracy)
+						require.Equal(t, pipeline, got.Pipeline)
+						require.Equal(t, 1, got.DataParallel)
+						require.Equal(t, want.Params, got.Params)
+					})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe/metrics"
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// fromStages gives rank 0 the tensors of all stages, those of the others in new
+// memory; other ranks keep what they have. It is collective over the first
+// column. Of tied parameters the first copy counts.
+func (s *session) fromStages(ctx context.Context, own []parallel.Named) ([]parallel.Named, error) {
+	if !s.isCut() || s.mesh.At.Data > 0 || s.mesh.At.Tensor > 0 {
+		return own, nil
+	}
+	var mine []parallel.Named
+	var list strings.Builder
+	for _, t := range s.firstCopies(own) {
+		mine = append(mine, t)
+		fmt.Fprintf(&list, "%d %s %s\n", t.Buf.Type, dims(t.Shape), t.Name)
+	}
+	column := s.mesh.Column
+	lists, err := gatherBytes(ctx, column, []byte(list.String()))
+	if err != nil {
+		return nil, fmt.Errorf("asking the stages for their tensors: %w", err)
+	}
+	var works []*collective.Work
+	if column.Rank() > 0 {
+		for _, t := range mine {
+			if t.Buf.Len > 0 {
+				works = append(works, column.Exchange(ctx, []collective.PointToPoint{{Peer: 0, Buf: t.Buf}}))
+			}
+		}
+		return own, waitFor(ctx, works)
+	}
+	out := mine
+	for peer := 1; peer < column.Size(); peer++ {
+		for line := range strings.Lines(string(lists[peer])) {
+			t, err := announced(strings.TrimSuffix(line, "\n"))
+			if err != nil {
+				return nil, fmt.Errorf("stage rank %d announces %q: %w", peer, line, err)
+			}
+			if out = append(out, t); t.Buf.Len > 0 {
+				works = append(works, column.Exchange(ctx, []collective.PointToPoint{{Peer: peer, Recv: true, Buf: t.Buf}}))
+			}
+		}
+	}
+	return out, waitFor(ctx, works)
+}
+
+func waitFor(ctx context.Context, works []*collective.Work) error {
+	for _, w := range works {
+		if err := w.Wait(ctx); err != nil {
+			return fmt.Errorf("gathering the tensors of the stages: %w", err)
+		}
+	}
+	return nil
+}
+
+// firstCopies leaves out what an earlier stage has: tied parameters and what
+// belongs to them.
+func (s *session) firstCopies(tensors []parallel.Named) (out []parallel.Named) {
+	seen := map[string]bool{}
+	for _, t := range tensors {
+		param := t.Name
+		if at := strings.LastIndexByte(t.Name, '/'); at >= 0 { // of parallel.StateName
+			param = t.Name[:at]
+		}
+		if seen[t.Name] || s.later[param] || s.later[t.Name] {
+			continue
+		}
+		seen[t.Name] = true
+		out = append(out, t)
+	}
+	return out
+}
+
+func dims(shape []int) string {
+	words := make([]string, len(shape))
+	for i, d := range shape {
+		words[i] = strconv.Itoa(d)
+	}
+	return strings.Join(words, "x")
+}
+
+// announced makes room for a tensor that a stage is about to send.
+func announced(line string) (t parallel.Named, err error) {
+	words := strings.SplitN(line, " ", 3)
+	if len(words) < 3 {
+		return t, fmt.Errorf("type, shape and name are missing")
+	}
+	kind, err := strconv.Atoi(words[0])
+	if err != nil {
+		return t, err
+	}
+	n := 1
+	for word := range strings.SplitSeq(words[1], "x") {
+		if word == "" {
+			continue // a scalar
+		}
+		d, err := strconv.Atoi(word)
+		if err != nil {
+			return t, err
+		}
+		t.Shape = append(t.Shape, d)
+		n *= d
+	}
+	t.Name = words[2]
+	t.Buf, err = device.HostAlloc(device.Type(kind), n)
+	return t, err
+}
+
+// takeHashes gives all ranks rank 0's hashes if the model is cut in stages, which
+// rank 0 alone has seen all of.
+func (s *session) takeHashes(ctx context.Context, out *metrics.Summary) error {
+	if !s.isCut() {
+		return nil
+	}
+	text, err := s.fromFirst(ctx, func() ([]byte, error) {
+		first := ""
+		if out.GradSHA256First != nil {
+			first = *out.GradSHA256First
+		}
+		return []byte(out.ParamsSHA256 + " " + out.StateSHA256 + " " + first), nil
+	}, "hashes of the result")
+	if err != nil {
+		return err
+	}
+	words := strings.Split(string(text), " ")
+	out.ParamsSHA256, out.StateSHA256 = words[0], words[1]
+	if out.GradSHA256First = nil; words[2] != "" {
+		out.GradSHA256First = &words[2]
+	}
+	return nil
+}
+
+// heldHere is how many micro-batches this rank holds at most, over its stages.
+func (s *session) heldHere() int {
+	if !s.isCut() {
+		return 1
+	}
+	list, err := s.scheduleOf(s.mostMicros())
+	if err != nil {
+		return 1 // which has been looked at before
+	}
+	held := 0
+	for _, stage := range s.stages {
+		held += heldBy(list)(stage.Index)
+	}
+	return held
+}
+
+// stageActivations is the bytes that the largest stage of this rank keeps of a
+// sample.
+func (s *session) stageActivations() float64 {
+	most := 0
+	for _, stage := range s.stages {
+		most = max(most, s.pipeline.Cost(stage.Index).Activations)
+	}
+	return float64(most) / float64(s.micro)
+}
