@@ -25,6 +25,7 @@ type scaled struct {
 	fixed     float64 // a loss scale without a level
 	clip      float64
 	exact     bool // deterministic
+	shard     bool
 	data      samples
 	steps     int
 	spoil     func(step int, m Micro, b Batch)
@@ -44,7 +45,7 @@ func (s scaled) run(ctx context.Context, c collective.Comm) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cfg := FusionConfig{Device: dev, ThresholdMB: 0.001, Deterministic: s.exact, ClipNorm: s.clip, Scaler: s.level.Scaler(), Masters: s.level.Masters()}
+	cfg := FusionConfig{Device: dev, ThresholdMB: 0.001, Deterministic: s.exact, Shard: s.shard, ClipNorm: s.clip, Scaler: s.level.Scaler(), Masters: s.level.Masters()}
 	if s.fixed != 0 {
 		cfg.Scaler = amp.NewScaler(amp.ScalerConfig{Fixed: s.fixed})
 	}
