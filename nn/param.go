@@ -129,7 +129,8 @@ func (p *Param) Grad(use int) (grad device.Buf, written bool) {
 func (p *Param) Uses() int { return len(p.slots) }
 
 // Tensor returns the master as a gorgonia tensor that shares its memory; it
-// goes stale when buckets are cut.
+// goes stale when buckets are cut. Values that are still on their way (see Before)
+// are not waited for.
 func (p *Param) Tensor() *tensor.Dense {
 	return tensor.New(tensor.WithShape(p.Shape...), tensor.WithBacking(p.Value.F32()))
 }

@@ -13,6 +13,10 @@
 // forward and backward passes, sending values and gradients between the stages
 // while it computes. A parameter of two stages has a copy in each (Stage.Tied).
 //
+// An optimizer may be sharded over the ranks of a stage (FusionConfig.Shard): each
+// updates a part for all, to the same bits. Or ranks train apart for some steps and
+// average their parameters (FusionConfig.LocalSGD).
+//
 // A caller needs a collective.Comm for each stage, blocks whose parameters have
 // memory (nn.Materialize), and an optimizer. It then repeats Executor.Step and
 // GradFusion.Step; or, with a loop of its own over a model that is not cut: for
