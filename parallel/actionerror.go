@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gradfusion/gradfusion/parallel/schedule"
@@ -44,6 +45,21 @@ var passNames = map[schedule.Kind]string{
 	schedule.RecvForward:  "receiving the values",
 	schedule.SendBackward: "sending the gradients",
 	schedule.RecvBackward: "receiving the gradients",
+}
+
+// fail says where an error happened, to all ranks if they can still be told.
+func (e *Executor) fail(ctx context.Context, p *program, at int, err error) error {
+	a := p.list[at]
+	name, isPass := passNames[a.Kind]
+	if e.cfg.Pipe != nil || !e.training || !isPass {
+		return e.explain(p, at, err)
+	}
+	named := fmt.Errorf("%s of micro-batch %d: %w", name, e.micros[a.Micro].Index, err)
+	told := e.cfg.Fusion.Fail(ctx, named)
+	if told == named {
+		return e.explain(p, at, err)
+	}
+	return told
 }
 
 // explain says where an error happened.

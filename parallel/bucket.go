@@ -42,6 +42,7 @@ type bucket struct {
 	pending int // entries that the present leaf has not completed
 	ready   bool
 	work    *collective.Work
+	sum     *collective.Work // that a hook has started; nil for none
 
 	feedback *feedback // of a lossy wire: what this rank has not sent yet
 

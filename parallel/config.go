@@ -1,6 +1,8 @@
 package parallel
 
 import (
+	"time"
+
 	"github.com/gradfusion/gradfusion/amp"
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
@@ -48,7 +50,10 @@ type FusionConfig struct {
 	// Masters is a 16-bit type to which parameters are rounded after every
 	// update; F32, the zero value, means none.
 	Masters device.Type
-	Events  *observe.Recorder
+	// Hook replaces or follows the sum of every bucket; nil for neither.
+	Hook        Hook
+	HookTimeout time.Duration // the longest that a hook's work may take; 0 means 30 s
+	Events      *observe.Recorder
 }
 
 func (c FusionConfig) thresholdBytes() int { return megabytes(c.ThresholdMB, 16) }

@@ -47,6 +47,9 @@ func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
 		}
 		r.reduction = tables
 	}
+	if r.cfg.Hook != nil {
+		r.reduction = newHookReduction(r)
+	}
 	r.free = make([][]device.Buf, len(r.buckets))
 	r.begin()
 	return nil

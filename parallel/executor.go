@@ -113,7 +113,7 @@ func (e *Executor) run(ctx context.Context, micros iter.Seq[Micro], feed Feed) e
 	for i := 0; i < len(p.list); {
 		end, err := e.do(ctx, p, i)
 		if err != nil {
-			return e.explain(p, i, err)
+			return e.fail(ctx, p, i, err)
 		}
 		i = end
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/gradfusion/gradfusion/optim"
 )
 
-// An error names the step and the micro-batch by its index among all ranks'.
+// An error names the step, the rank and the micro-batch by its index among all
+// ranks', on all ranks.
 func TestExecutorSaysWhereItFailed(t *testing.T) {
 	errEnd := errors.New("the data end here")
 	for _, c := range []struct {
@@ -27,13 +28,13 @@ func TestExecutorSaysWhereItFailed(t *testing.T) {
 				return Batch{}, errEnd
 			}
 			return b, nil
-		}, "step 1, forward pass of micro-batch 3: the data end here"},
+		}, "step 1, rank 1: forward pass of micro-batch 3: the data end here"},
 		{"label", func(b Batch, m Micro) (Batch, error) {
 			if m.Index == 3 {
 				b.Target = device.FromI32([]int32{10, 0})
 			}
 			return b, nil
-		}, "step 1, forward pass of micro-batch 3: device: row 0 has label 10, outside of 0..9"},
+		}, "step 1, rank 1: forward pass of micro-batch 3: device: row 0 has label 10, outside of 0..9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			errs := make([]error, 2)
@@ -58,7 +59,7 @@ func TestExecutorSaysWhereItFailed(t *testing.T) {
 			})
 			require.Error(t, err)
 			require.EqualError(t, errs[1], c.want)
-			require.Error(t, errs[0], "the other rank loses it")
+			require.EqualError(t, errs[0], c.want, "the other rank is told")
 		})
 	}
 }

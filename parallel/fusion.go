@@ -50,6 +50,7 @@ type GradFusion struct {
 	step    int // completed steps
 	noSync  bool
 	votes   uint32
+	failed  error  // why this rank cannot complete the present step
 	agreed  uint64 // what any rank found out about the present step's gradients
 	leaves  leaves
 	outcome Outcome
@@ -81,6 +82,9 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 		if err := checkTables(s, cfg); err != nil {
 			return nil, err
 		}
+	}
+	if err := cfg.checkHook(); err != nil {
+		return nil, err
 	}
 	if err := cfg.Wire.check(cfg); err != nil {
 		return nil, err
@@ -137,6 +141,7 @@ func (g *GradFusion) Micros(samples, micro int) iter.Seq[Micro] {
 	column, columns := g.column()
 	lo, hi := data.Run(count, columns, column)
 	g.leaves.begin(lo, hi, count)
+	g.failed = nil
 	for _, s := range g.stages {
 		s.reducer.step, s.reducer.lossScale = g.step+1, g.lossScale()
 		s.begin(lo, hi, count)
@@ -150,7 +155,8 @@ func (g *GradFusion) Micros(samples, micro int) iter.Seq[Micro] {
 // Backward runs the backward pass of a micro-batch whose loss is on t, of a
 // model that is not cut; Executor runs the others. On the last one, unless inside
 // NoSync, buckets are released to be summed as they fill. The first one of all
-// cuts the buckets, which is collective.
+// cuts the buckets, which is collective. After an error this rank cannot complete
+// the step: Fail tells the others.
 func (g *GradFusion) Backward(t *nn.Tape, loss *nn.Var, m Micro) error {
 	if g.layout.stages > 1 {
 		return errors.New("parallel: Backward of a model in several stages: use an Executor")
@@ -175,6 +181,9 @@ func (g *GradFusion) backward(s *stage, t *nn.Tape, m Micro, arm bool, run func(
 	if s.phase >= armed {
 		return errors.New("parallel: a micro-batch after the one that synchronised: begin the next step with Micros")
 	}
+	if g.layout.stages == 1 && !g.follow(m) {
+		return nil // Wait tells all ranks
+	}
 	if err := g.cut(s, t.Uses()); err != nil {
 		return err
 	}
@@ -187,6 +196,16 @@ func (g *GradFusion) backward(s *stage, t *nn.Tape, m Micro, arm bool, run func(
 	return s.reducer.finishLeaves(m.Index)
 }
 
+// inStep says in which step an error happened, unless it does so itself.
+func (g *GradFusion) inStep(err error) error {
+	var rank *RankError
+	var loss *LossError
+	if errors.As(err, &rank) || errors.As(err, &loss) {
+		return err
+	}
+	return fmt.Errorf("step %d: %w", g.step+1, err)
+}
+
 // NoSync runs f, in which Backward adds to the gradients and sends nothing.
 func (g *GradFusion) NoSync(f func() error) error {
 	g.noSync = true
@@ -196,26 +215,26 @@ func (g *GradFusion) NoSync(f func() error) error {
 
 // Wait returns when the gradients of the whole step are summed, the running
 // statistics merged and the outcome known. A rank without micro-batches
-// contributes nothing here.
+// contributes nothing here. When a rank has left out a micro-batch, did not
+// synchronise or called Fail, all ranks return the same *RankError; when a loss is
+// no finite number, the same *LossError.
 func (g *GradFusion) Wait(ctx context.Context) error {
 	l := &g.leaves
 	if l.count == 0 {
 		return ErrNoSamples
 	}
-	empty := l.lo == l.hi
-	if p := g.phase(); p != armed && !(empty && p == idle) {
+	if g.phase() == reduced {
 		return ErrNotSynchronised
 	}
-	ended := g.endNorms(empty)
-	if err := errors.Join(g.cutAll(), ended()); err != nil {
-		return err
+	if err := g.left(); err != nil && g.failed == nil {
+		g.failed = err
 	}
-	for _, s := range slices.Backward(g.stages) {
-		s.reducer.releaseAll(empty)
+	if g.failed != nil && (g.layout.stages > 1 || g.cfg.LocalSGD > 0) {
+		return g.failed
 	}
 	start := g.cfg.Events.Now()
-	if err := g.collect(ctx); err != nil {
-		return fmt.Errorf("step %d: %w", g.step+1, err)
+	if err := g.finish(ctx); err != nil {
+		return g.inStep(err)
 	}
 	g.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for buckets", Start: start, End: g.cfg.Events.Now(), Step: g.step + 1})
 	for _, s := range g.stages {
@@ -233,6 +252,10 @@ func (g *GradFusion) collect(ctx context.Context) error {
 		if err := s.reducer.wait(ctx); err != nil {
 			return g.stageNamed(s, err)
 		}
+		if g.failed == nil {
+			g.failed = s.reducer.failure
+		}
+		s.reducer.failure = nil
 	}
 	for _, t := range g.ties {
 		if err := t.sum(ctx); err != nil {

@@ -32,6 +32,7 @@ type Outcome struct {
 // The row of a rank that does not compute the loss starts with zeros.
 type leaves struct {
 	lo, hi, count int
+	ran           int // the micro-batch that comes next
 	width         int // of this rank's rows
 	own, all      []float64
 	bounds        []int       // of the ranks in all
@@ -42,7 +43,7 @@ type leaves struct {
 const leafHead = 3
 
 func (l *leaves) begin(lo, hi, count int) {
-	l.lo, l.hi, l.count = lo, hi, count
+	l.lo, l.hi, l.count, l.ran = lo, hi, count, lo
 	n := 1 + (hi-lo)*l.width
 	if cap(l.own) < n {
 		l.own = make([]float64, n)
@@ -91,12 +92,17 @@ func (l *leaves) emitted(running []*nn.Running, offset int) {
 // micro-batches: the outcome, and the running statistics.
 func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed uint64, err error) {
 	l := &g.leaves
-	l.own[0] = float64(verdict)
+	if l.own[0] = float64(verdict); g.failed != nil {
+		l.own[0] = -1
+	}
 	for _, s := range g.stages {
 		l.emitted(s.running, s.offset)
 	}
 	w := g.scope()
 	if err := l.gather(ctx, *w); err != nil {
+		return 0, err
+	}
+	if err := g.failures(ctx, w); err != nil {
 		return 0, err
 	}
 	for p := range w.places {
@@ -105,6 +111,9 @@ func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed ui
 	l.gathered(*w, w.losses)
 	g.outcome = l.outcome()
 	g.judge()
+	if err := l.finite(g.step+1, *w); err != nil && !g.skip {
+		return 0, err
+	}
 	l.gathered(*w, w.twins)
 	if g.skip {
 		l.rows = l.rows[:0] // nothing of a skipped step is kept

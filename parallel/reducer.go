@@ -35,6 +35,7 @@ type reducer struct {
 	step      int     // the present one, from 1
 	lossScale float64 // of the present step
 	reduction reduction
+	failure   error // of a hook in the present step
 }
 
 func newReducer(ctx context.Context, cfg FusionConfig, comm collective.Comm, params []*nn.Param) *reducer {
@@ -184,7 +185,15 @@ func (r *reducer) releaseAll(empty bool) {
 // wait returns when all buckets hold their sums.
 func (r *reducer) wait(ctx context.Context) error {
 	for _, b := range r.buckets {
-		if err := b.work.Wait(ctx); err != nil {
+		if r.cfg.Hook != nil {
+			failure, err := r.hooked(ctx, b)
+			if err != nil {
+				return err
+			}
+			if r.failure == nil {
+				r.failure = failure
+			}
+		} else if err := b.work.Wait(ctx); err != nil {
 			return err
 		}
 		b.foldUses()

@@ -63,6 +63,15 @@ func sparseLast(params []*nn.Param) []*nn.Param {
 	return out
 }
 
+// empty is leaf for a micro-batch that did not run.
+func (t *table) empty(index int) {
+	n := rowNode{lo: index, size: 1, grad: t.tree.spare()}
+	n.grad.Rows = n.grad.Rows[:0]
+	n.grad.Resize(0)
+	t.param.ZeroGrad()
+	t.tree.push(n, t.width)
+}
+
 // leaf takes a micro-batch's gradient out of grad, which is zero again.
 func (t *table) leaf(index int) {
 	n := rowNode{lo: index, size: 1, grad: t.tree.spare()}
