@@ -127,19 +127,21 @@ func (g *GradFusion) KeptDigests(ctx context.Context) (Named, error) {
 // name, or nothing where there was none; it is called in one order on all ranks,
 // when the buckets are cut, which the first step does.
 func (g *GradFusion) RestoreKept(load func(name string) ([]float32, error)) {
-	if g.cfg.Wire.keeps() {
-		g.restoreKept = load
-	}
+	g.restoreKept = load
 }
 
-// remember fills what the ranks keep of a stage, whose buckets have been cut.
+// remember makes what the ranks keep of a stage, whose buckets have been cut, and
+// fills it from a checkpoint.
 func (g *GradFusion) remember(s *stage) error {
-	if g.restoreKept == nil {
+	if !g.Keeps() && (g.restoreKept == nil || !g.cfg.Wire.keeps()) {
 		return nil
 	}
 	for _, b := range s.reducer.buckets {
 		s.reducer.remember(b)
-		b.feedback.scale, b.feedback.restored = g.lossScale(), true
+		b.feedback.scale, b.feedback.restored = g.lossScale(), g.restoreKept != nil
+	}
+	if g.restoreKept == nil {
+		return nil
 	}
 	for _, t := range g.keptTensors(s) {
 		from, err := g.restoreKept(t.title())

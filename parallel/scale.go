@@ -43,7 +43,7 @@ func (g *GradFusion) lossScale() float64 {
 // scan looks at this rank's gradients of a bucket before they are summed and
 // remembers the first one that is no finite number. A gradient that would only
 // be none after the sum counts too: its block of device.NormBlock elements has a
-// norm above the largest float32 divided by the ranks.
+// norm above the largest number that the wire carries divided by the ranks.
 func (r *reducer) scan(b *bucket) {
 	if r.cfg.Scaler == nil || r.overflow != nil {
 		return
@@ -68,7 +68,7 @@ func (r *reducer) scanBuffer(b *bucket, grad device.Buf) {
 		r.squares = make([]float64, n)
 	}
 	r.cfg.Device.Kernels().SumSquares(device.FromF64(r.squares[:n]), grad)
-	limit := math.MaxFloat32 / float64(r.comm.Size())
+	limit := r.cfg.Wire.largest() / float64(r.comm.Size())
 	for i, v := range r.squares[:n] {
 		if !(v <= limit*limit) {
 			r.overflow = b.entryAt(i * device.NormBlock)

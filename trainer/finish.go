@@ -24,6 +24,11 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	digests, err := s.keptDigests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state = append(state, digests...)
 	out, err := s.figures.summary(ctx, s)
 	if err != nil {
 		return nil, err

@@ -264,6 +264,7 @@ func (s *session) resume(ctx context.Context, r *resumption) error {
 	if err := s.resumeScaler(ctx, r); err != nil {
 		return err
 	}
+	s.resumeKept(ctx, r)
 	parts := s.tensorParts()
 	return s.fusion.Restore(r.step, func(param, name string, to device.Buf) error {
 		if s.comm.Rank() == 0 || s.cutOverRanks() {

@@ -186,6 +186,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.resume(ctx, resumed); err != nil {
 		return err
 	}
+	s.warnOfWire()
 	s.states = nn.States(s.blocks)
 	if err := s.openLoader(); err != nil {
 		return err

@@ -126,15 +126,18 @@ func (v *saver) save(ctx context.Context, s *session) error {
 }
 
 // contribute is the part of the other ranks in a checkpoint that rank 0 writes:
-// what they hold of a sharded optimizer, and of a model that is cut.
+// what they hold of a sharded optimizer, and of a model that is cut, and what
+// they keep.
 func (s *session) contribute(ctx context.Context) error {
 	if s.cfg.Checkpoint.Dir == "" {
 		return nil
 	}
-	if !s.cfg.Parallel.ShardOptimizer && !s.cutOverRanks() {
-		return nil
+	if s.cfg.Parallel.ShardOptimizer || s.cutOverRanks() {
+		if _, err := s.state(ctx); err != nil {
+			return err
+		}
 	}
-	_, err := s.state(ctx)
+	_, err := s.kept(ctx)
 	return err
 }
 
@@ -167,6 +170,11 @@ func (s *session) snapshot(ctx context.Context) (checkpoint.State, error) {
 	if err != nil {
 		return checkpoint.State{}, err
 	}
+	kept, err := s.kept(ctx)
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	tensors = append(tensors, kept...)
 	out := checkpoint.State{Metadata: map[string]string{}}
 	for _, i := range s.identity() {
 		out.Metadata[i.key] = i.value

@@ -12,7 +12,7 @@ import (
 // The settings of each package, from the sections of the configuration.
 
 func (s *session) optimizer() (optim.Optimizer, error) {
-	o := s.cfg.Optim.Optimizer()
+	o := s.withoutMomentum(s.cfg.Optim.Optimizer())
 	if _, err := optim.Groups(nn.Params(s.model.Blocks), o); err != nil {
 		return nil, err
 	}
@@ -31,6 +31,7 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 		Deterministic: s.cfg.Train.Deterministic == "world",
 		Shard:         s.cfg.Parallel.ShardOptimizer,
 		LocalSGD:      s.cfg.Train.LocalSGD,
+		Wire:          s.compression(),
 		FindUnused:    f.FindUnused, CheckEvery: f.CheckEvery,
 		Targets: s.targets(), ClipNorm: s.cfg.Optim.ClipNorm, Events: s.job.Events,
 		Scaler: s.scaler, Masters: s.cfg.AMP.Settings().Masters(),

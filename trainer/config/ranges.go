@@ -48,6 +48,8 @@ func (c *Config) checkRanges() error {
 		{"parallel.virtual_stages", 1, 1 << 16, "[]"},
 		{"fusion.threshold_mb", 0, 1 << 20, "()"},
 		{"fusion.first_mb", 0, 1 << 20, "()"},
+		{"fusion.wire.rank", 0, 1024, "[]"},
+		{"fusion.wire.start", 0, most, "[]"},
 		{"fusion.check_every", 0, most, "[]"},
 		{"collective.timeout", 1e6, 1e18, "[]"},
 		{"collective.stall", 0, 1e18, "[]"},

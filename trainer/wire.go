@@ -1,0 +1,89 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/optim"
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// prefixFeedback is of what a lossy wire has not sent yet.
+const prefixFeedback = "feedback/"
+
+// compression is fusion.wire in parallel's form. Top-k adds up the momentum of
+// an optimizer that has one, which withoutMomentum then takes from it.
+func (s *session) compression() parallel.Compression {
+	w, o := s.cfg.Fusion.Wire, s.cfg.Optim
+	c := parallel.Compression{Format: w.Name, AcrossHosts: s.cfg.Fusion.WireScope == "across-hosts", Start: w.Start, Rank: w.Rank, Seed: s.cfg.Train.Seed}
+	if w.Name == "topk" && (o.Name == "momentum" || o.Name == "nesterov") {
+		c.Momentum, c.Nesterov = float32(o.Momentum), o.Name == "nesterov"
+	}
+	return c
+}
+
+// withoutMomentum is an optimizer whose momentum is the wire's. Momentum adds a
+// step's weight decay up to 1/(1 - momentum) of it, so without one the decay is
+// that much larger.
+func (s *session) withoutMomentum(o optim.Config) optim.Config {
+	c := s.compression()
+	if c.Momentum == 0 {
+		return o
+	}
+	return optim.Config{Name: "sgd", WeightDecay: o.WeightDecay / (1 - c.Momentum), DecayNormsAndBiases: o.DecayNormsAndBiases}
+}
+
+// warnOfWire tells of a format that has nothing to do.
+func (s *session) warnOfWire() {
+	if s.cfg.Fusion.WireScope == "across-hosts" && len(s.comm.Hosts()) == 1 {
+		s.warnings = append(s.warnings, fmt.Sprintf("fusion.wire: %s compresses nothing: fusion.wire_scope is across-hosts, and all ranks are on one host", s.cfg.Fusion.Wire.Name))
+	}
+}
+
+// kept lists, on rank 0, what the ranks have not sent yet, in new memory; it is
+// collective.
+func (s *session) kept(ctx context.Context) (out []parallel.Named, err error) {
+	if !s.fusion.Keeps() {
+		return nil, nil
+	}
+	err = s.fusion.EachKept(ctx, func(n parallel.Named) error {
+		n.Name, n.Buf = prefixFeedback+n.Name, device.FromF32(slices.Clone(n.Buf.F32()))
+		out = append(out, n)
+		return nil
+	})
+	return out, err
+}
+
+// keptDigests stands for what is kept in the state's hash; it is collective.
+func (s *session) keptDigests(ctx context.Context) ([]parallel.Named, error) {
+	if !s.fusion.Keeps() {
+		return nil, nil
+	}
+	digests, err := s.fusion.KeptDigests(ctx)
+	digests.Name = prefixFeedback + digests.Name
+	return []parallel.Named{digests}, err
+}
+
+// resumeKept has what was kept filled in: by rank 0 from the checkpoint, on the
+// others by a broadcast.
+func (s *session) resumeKept(ctx context.Context, r *resumption) {
+	s.fusion.RestoreKept(func(name string) ([]float32, error) {
+		size := []int64{0}
+		own := r.tensors[prefixFeedback+name].Data
+		if s.comm.Rank() == 0 {
+			size[0] = int64(len(own) / device.F32.Size())
+		}
+		call := collective.Call{Kind: plan.Broadcast, In: device.FromI64(size), Label: "size of " + name}
+		if err := s.comm.Start(ctx, call).Wait(ctx); err != nil || size[0] == 0 {
+			return nil, err
+		}
+		out := device.FromF32(make([]float32, size[0]))
+		copy(out.Bytes(), own)
+		call = collective.Call{Kind: plan.Broadcast, In: out, Label: name}
+		return out.F32(), s.comm.Start(ctx, call).Wait(ctx)
+	})
+}
