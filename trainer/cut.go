@@ -27,7 +27,7 @@ func readSchedule(c *config.Config, text []byte) (schedule.Schedule, error) {
 	if err != nil {
 		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s: %v", c.Parallel.Schedule, err)
 	}
-	return s, nil
+	return s, checkWritten(c, s)
 }
 
 // scheduleFor returns a pipeline's schedule for so many micro-batches; written is
@@ -53,16 +53,7 @@ func scheduleFor(c *config.Config, written schedule.Schedule, ranks, micros int)
 
 // checkWritten proves a user's schedule.
 func checkWritten(c *config.Config, s schedule.Schedule) error {
-	stages := len(s.Owners())
-	err := s.Check(max(stages, 1), s.Micros())
-	if err == nil {
-		for _, rank := range s.Owners() {
-			if rank < 0 {
-				err = errors.New("a stage has no action")
-			}
-		}
-	}
-	if err != nil {
+	if err := s.Check(max(len(s.Owners()), 1), s.Micros()); err != nil {
 		return c.Errorf("parallel.schedule", "parallel.schedule: %s: %v", c.Parallel.Schedule, err)
 	}
 	return nil

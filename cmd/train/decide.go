@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gradfusion/gradfusion/launch"
+	"github.com/gradfusion/gradfusion/trainer"
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
@@ -20,10 +21,16 @@ func (j *job) decide() error {
 	if err != nil {
 		return err
 	}
+	world := j.config.Launch.NProc.Low
+	if started {
+		world = place.Size
+	}
+	if j.config.Parallel.DryRun {
+		return j.dryRun(world, place.Rank)
+	}
 	if started {
 		return j.interruptible(func(ctx context.Context) error { return j.join(ctx, place) })
 	}
-	world := j.config.Launch.NProc.Low
 	if err := j.fits(world); err != nil {
 		return err
 	}
@@ -31,6 +38,15 @@ func (j *job) decide() error {
 		return j.interruptible(func(ctx context.Context) error { return j.here(ctx, world) })
 	}
 	return j.launch(world)
+}
+
+// dryRun says on stdout what the job would be; of ranks that others have started
+// the first one does.
+func (j *job) dryRun(world, rank int) error {
+	if err := j.fits(world); err != nil || rank != 0 {
+		return err
+	}
+	return j.config.Blame(trainer.DryRun(trainer.Job{Config: j.config}, world, j.stdout))
 }
 
 // placed finds out whether somebody has started this process as a rank of a

@@ -76,6 +76,9 @@ func (j *job) fits(world int) error {
 	if err == nil {
 		_, err = rankTable(j.config, world)
 	}
+	if err == nil {
+		err = trainer.Fits(j.config, world)
+	}
 	return err
 }
 

@@ -1,0 +1,206 @@
+package trainer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gradfusion/gradfusion/data"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/optim"
+	"github.com/gradfusion/gradfusion/parallel/schedule"
+	"github.com/gradfusion/gradfusion/trainer/config"
+)
+
+// DryRun writes what a training of that configuration would be on a world of
+// ranks, and trains nothing: who has which part, how long ranks would be idle,
+// what a stage takes of memory, and what goes between ranks. Job's Comm, RunDir,
+// and what is about a run are not used. The times of the blocks are measured here,
+// or counted under train.deterministic: world.
+func DryRun(job Job, world int, w io.Writer) (err error) {
+	s := &session{job: job, cfg: job.Config, comm: alone()}
+	s.job.RunDir = ""
+	defer func() { err = errors.Join(err, s.comm.Close()) }()
+	if s.parts, err = job.parts(); err != nil {
+		return err
+	}
+	if s.owned {
+		defer s.device.Close()
+	}
+	d := dryRun{session: s, world: world}
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, part := range []func(io.Writer) error{d.grid, d.table, d.times, d.links} {
+		if err := part(&text); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(w, text.String())
+	return err
+}
+
+type dryRun struct {
+	*session
+	world, columns int
+	list           schedule.Schedule // of the longest column
+	timing         schedule.Timing
+	held           func(stage int) int
+	counted        bool // times are no measured ones
+}
+
+func (d *dryRun) prepare() (err error) {
+	c := d.cfg
+	if d.columns, err = config.Columns(c, d.world); err != nil {
+		return err
+	}
+	if d.micro, err = config.Batches(c, d.columns); err != nil {
+		return err
+	}
+	if d.training, err = d.data.Training(data.Augment{}, c.Train.Seed); err != nil {
+		return err
+	}
+	if d.model, err = d.newModel(); err != nil {
+		return err
+	}
+	costs, err := d.countCosts()
+	if err != nil {
+		return err
+	}
+	if costs, err = d.blockTimes(costs); err != nil {
+		return err
+	}
+	d.counted = c.Train.Deterministic == "world"
+	d.list = schedule.OneStage((micros(c.Data.Batch, d.micro) + d.columns - 1) / d.columns)
+	if c.Parallel.Pipeline > 1 {
+		if d.list, _, err = layOut(c, d.world); err != nil {
+			return err
+		}
+	}
+	d.owners, d.held = d.list.Owners(), heldBy(d.list)
+	if d.pipeline, err = cutModel(c, costs, d.list); err != nil {
+		return err
+	}
+	d.timing, err = d.list.Simulate(d.pipeline.ScheduleCosts())
+	return err
+}
+
+// grid says how the ranks are arranged.
+func (d *dryRun) grid(w io.Writer) error {
+	p := d.cfg.Parallel
+	fmt.Fprintf(w, "%s on %d ranks: pipeline %d x data %d x tensor %d, placement %s\n", d.model.Name, d.world, p.Pipeline, d.columns, p.Tensor, d.cfg.Launch.Placement)
+	name := p.Schedule
+	if p.Pipeline == 1 {
+		name = "one stage"
+	}
+	fmt.Fprintf(w, "%s, micro-batches of up to %d samples, %d of them in the longest column of a step of %d\n", name, d.micro, d.list.Micros(), d.cfg.Data.Batch)
+	if p.Pipeline > 1 {
+		fmt.Fprintf(w, "cut: %s", d.pipeline.Picture())
+	}
+	return nil
+}
+
+// table has a line for each stage.
+func (d *dryRun) table(w io.Writer) error {
+	states, err := statesPerValue(d.cfg.Optim.Optimizer(), d.device)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "stage\tplace\tblocks\tforward ms\tbackward ms\tmicro-batches held\tactivations\tweights, gradients, optimizer\tpeak memory")
+	tensor := d.cfg.Parallel.Tensor
+	for stage, place := range d.owners {
+		c := d.pipeline.Cost(stage)
+		weights := c.Parameters * (2 + states) / tensor
+		activations := c.Activations * d.held(stage) / tensor
+		fmt.Fprintf(t, "%d\t%d\t%s\t%.3g\t%.3g\t%d\t%s\t%s\t%s\n", stage, place, c.Name, c.Forward, c.Backward, d.held(stage),
+			amount(float64(activations)), amount(float64(weights)), amount(float64(activations+weights)))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	how := "measured on this host"
+	if d.counted {
+		how = "counted, not measured"
+	}
+	if cuts := d.cfg.Parallel.Cuts; len(cuts) > 0 && config.IsFile(cuts[0]) {
+		how = "from " + cuts[0]
+	}
+	fmt.Fprintf(w, "times of a micro-batch are %s\n", how)
+	return nil
+}
+
+// times says how long ranks are idle.
+func (d *dryRun) times(w io.Writer) error {
+	fmt.Fprintf(w, "\na step takes %.3g ms at least, of which ranks are idle for %.1f %%\n", d.timing.Span, 100*d.timing.IdleShare())
+	if d.cfg.Parallel.Pipeline == 1 {
+		return nil
+	}
+	for place, r := range d.timing.Ranks {
+		fmt.Fprintf(w, "place %d: busy %.3g ms, idle %.3g ms\n", place, r.Busy, r.Idle)
+	}
+	if d.list.Micros() <= 16 && len(d.list) <= 16 {
+		fmt.Fprintf(w, "\n%s", d.list.Timeline(d.timing, d.timing.Span/48))
+	}
+	return nil
+}
+
+// links says what goes between ranks in a step.
+func (d *dryRun) links(w io.Writer) error {
+	p := d.cfg.Parallel
+	fmt.Fprintln(w)
+	wire := 4
+	if p.ActivationWire != "f32" {
+		wire = 2
+	}
+	for stage := range len(d.owners) - 1 {
+		here, there := d.owners[stage], d.owners[stage+1]
+		if here == there {
+			continue
+		}
+		each := d.pipeline.Cost(stage).Output / 4 * wire
+		fmt.Fprintf(w, "stage %d to %d, place %d to %d: %d x %s of values down and as much of gradients up in a step (%s)\n",
+			stage, stage+1, here, there, d.list.Micros(), amount(float64(each)), p.ActivationWire)
+	}
+	if d.columns > 1 {
+		for stage := range d.owners {
+			bytes := float64(d.pipeline.Cost(stage).Parameters / p.Tensor)
+			fmt.Fprintf(w, "stage %d: the gradients of %d columns are summed: %s, of which each rank sends %s (wire %s)\n",
+				stage, d.columns, amount(bytes), amount(2*bytes*float64(d.columns-1)/float64(d.columns)), d.cfg.Fusion.Wire.Name)
+		}
+	}
+	if d.world == 1 {
+		fmt.Fprintln(w, "nothing goes between ranks")
+	}
+	return nil
+}
+
+// amount writes a number of bytes in the unit that suits it.
+func amount(bytes float64) string {
+	for _, unit := range []string{"B", "KiB", "MiB"} {
+		if bytes < 1000 {
+			return fmt.Sprintf("%.3g %s", bytes, unit)
+		}
+		bytes /= 1024
+	}
+	return fmt.Sprintf("%.3g GiB", bytes)
+}
+
+// statesPerValue returns how many numbers an optimizer keeps for each parameter.
+func statesPerValue(c optim.Config, dev device.Device) (n int, err error) {
+	o, err := optim.New(c)
+	if err != nil {
+		return 0, err
+	}
+	p := &nn.Param{Name: "probe.weight", Shape: []int{1}, Decay: true, Value: device.FromF32(make([]float32, 1))}
+	if err := o.Init(dev, []optim.Segment{{Param: p, Hi: 1, Grad: device.FromF32(make([]float32, 1))}}); err != nil {
+		return 0, err
+	}
+	err = o.State(func(string, optim.Segment, device.Buf) error { n++; return nil })
+	return n, err
+}
