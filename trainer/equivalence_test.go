@@ -21,6 +21,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/tcp"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/optim"
+	"github.com/gradfusion/gradfusion/parallel/schedule"
 	"github.com/gradfusion/gradfusion/trainer"
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
@@ -41,9 +42,8 @@ type combination struct {
 	dropout   float64
 	level     string // of mixed precision, and its type
 
-	ranks     int
-	pipeline  int
-	schedule  string // of a pipeline
+	layout
+	then      layout // of a job that continues
 	transport string
 	threshold float64
 	threads   int
@@ -54,6 +54,35 @@ type combination struct {
 	async     bool
 }
 
+// layout is how many ranks there are and how the model is cut over them.
+type layout struct {
+	ranks    int
+	pipeline int
+	schedule string // of a pipeline
+}
+
+// blocks is how many the models of the grid have.
+func blocks(model string) int {
+	return map[string]int{"mlp": 3, "cnn": 4, "gpt": 4, "resnet20": 11}[model]
+}
+
+// drawLayout draws one that the model has blocks enough for.
+func drawLayout(r *rand.Rand, model string) layout {
+	for {
+		l := layout{ranks: 1 + r.IntN(4), pipeline: 1}
+		if l.pipeline = 1 + r.IntN(l.ranks); l.ranks%l.pipeline != 0 {
+			continue
+		}
+		if l.pipeline == 1 {
+			return l
+		}
+		l.schedule = schedule.Names()[r.IntN(len(schedule.Names()))]
+		if per, err := schedule.StagesPerRank(l.schedule, 2); err == nil && l.pipeline*per <= blocks(model) {
+			return l
+		}
+	}
+}
+
 const gridSteps = 4
 
 func draw(r *rand.Rand) combination {
@@ -61,10 +90,11 @@ func draw(r *rand.Rand) combination {
 	c := combination{
 		model: pick("mlp", "cnn", "resnet20", "gpt"), optimizer: pick(optim.Names()...),
 		batch: []int{24, 37, 64}[r.IntN(3)], clip: []float64{0, 0.5}[r.IntN(2)], augment: pick("none", "flip", "crop-flip"),
-		ranks: 1 + r.IntN(4), transport: pick(transportNames()...), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
+		transport: pick(transportNames()...), threshold: []float64{0.01, 1, 1000}[r.IntN(3)],
 		dropout: []float64{0, 0.25}[r.IntN(2)], recompute: pick("none", "blocks"), shard: r.IntN(2) == 0,
 		threads: 1 + r.IntN(2), overlap: r.IntN(4) > 0, stopAfter: r.IntN(gridSteps), async: r.IntN(2) == 0,
 	}
+	c.layout, c.then = drawLayout(r, c.model), drawLayout(r, c.model)
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
 	c.level = pick("O0", "O0", "O0", "O1 f16", "O2 f16", "O2 bf16", "O3 bf16")
 	return c
@@ -73,7 +103,7 @@ func draw(r *rand.Rand) combination {
 // computes is the part that decides the result.
 func (c combination) computes() combination {
 	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level,
-		ranks: 1, pipeline: 1, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
+		layout: layout{ranks: 1, pipeline: 1}, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
 }
 
 func (c combination) config(t *testing.T, dir string) *config.Config {
@@ -108,6 +138,7 @@ func (c combination) run(t *testing.T) *metrics.Summary {
 		dir = t.TempDir()
 		out := c.ranksRun(t, dir, c.stopAfter, false)
 		require.Equal(t, c.stopAfter, out.Steps)
+		c.layout = c.then
 	}
 	return c.ranksRun(t, dir, 0, c.stopAfter > 0)
 }

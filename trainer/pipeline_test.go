@@ -13,17 +13,17 @@ import (
 func TestPipelinesAreEqualToOneProcess(t *testing.T) {
 	for _, model := range []string{"mlp", "cnn", "gpt"} {
 		for _, micro := range []int{24, 8, 3} {
-			c := combination{model: model, optimizer: "momentum", batch: 24, micro: micro, clip: 0.5, augment: "none", pipeline: 1,
-				ranks: 1, transport: "inproc", threshold: 1, threads: 1, overlap: true, recompute: "none"}
+			c := combination{model: model, optimizer: "momentum", batch: 24, micro: micro, clip: 0.5, augment: "none", level: "O0",
+				layout: layout{ranks: 1, pipeline: 1}, transport: "inproc", threshold: 1, threads: 1, overlap: true, recompute: "none"}
 			want := c.run(t)
 			for _, name := range schedule.Names() {
 				per, err := schedule.StagesPerRank(name, 2)
 				require.NoError(t, err)
 				for _, pipeline := range []int{2, 3} {
-					if pipeline*per > 3 && model == "mlp" || pipeline*per > 4 {
+					if pipeline*per > blocks(model) {
 						continue
 					}
-					c.pipeline, c.ranks, c.schedule = pipeline, pipeline, name
+					c.layout = layout{pipeline, pipeline, name}
 					t.Run(fmt.Sprintf("%s %s pp%d micro %d", model, name, pipeline, micro), func(t *testing.T) {
 						got := c.run(t)
 						require.Equal(t, want.StateSHA256, got.StateSHA256)
@@ -39,5 +39,18 @@ func TestPipelinesAreEqualToOneProcess(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What one layout saves another continues, to the same bits.
+func TestAnyLayoutContinues(t *testing.T) {
+	c := combination{model: "resnet20", optimizer: "adam", batch: 24, micro: 4, clip: 0.5, augment: "flip", level: "O0",
+		layout: layout{ranks: 1, pipeline: 1}, transport: "inproc", threshold: 1, threads: 1, overlap: true, recompute: "none"}
+	want := c.run(t).StateSHA256
+	c.stopAfter = 2
+	layouts := []layout{{4, 4, "1f1b"}, {4, 2, "zb-v"}, {4, 2, "interleaved"}, {1, 1, ""}, {3, 3, "zb-h1"}}
+	for i, from := range layouts {
+		c.layout, c.then = from, layouts[(i+1)%len(layouts)]
+		require.Equal(t, want, c.run(t).StateSHA256, "from %+v to %+v", c.layout, c.then)
 	}
 }
