@@ -24,28 +24,48 @@ type normTask struct {
 	numbers    []normNumbers // of each block of channels
 	sums       []planeSums   // [block of channels][piece]
 	// In forward x, residual and y; in backward all but these two's meanings.
-	x, y, residual, dy, dx []float32
+	x, y, residual, dy, dx tensor
 }
 
-func (t *normTask) do(_ *scratch, index int) {
+func (t *normTask) do(s *scratch, index int) {
+	const piece = planePixels * block
+	room := s.plane.floats(5 * piece)
 	t.each(index, func(c, at, lo, hi int) {
 		p := &t.numbers[c]
-		var y, residual []float32
-		if t.relu || t.pass == normForward {
-			y = t.y[lo:hi]
+		x := t.x.read(room, lo, hi)
+		if t.pass == normForward {
+			t.forward(room[piece:], x, p, lo, hi)
+			return
 		}
-		if t.residual != nil {
-			residual = t.residual[lo:hi]
+		dy := t.dy.read(room[piece:], lo, hi)
+		var y []float32
+		if t.relu {
+			y = t.y.read(room[2*piece:], lo, hi)
 		}
-		switch t.pass {
-		case normForward:
-			t.set.normForward(y, t.x[lo:hi], residual, p, t.relu)
-		case normSums:
-			t.set.normBackwardSums(&t.sums[c*t.perBlock()+at], t.dy[lo:hi], t.x[lo:hi], y, p)
-		case normOutputs:
-			t.set.normBackwardOutputs(t.dx[lo:hi], residual, t.dy[lo:hi], t.x[lo:hi], y, p, t.accumulate)
+		if t.pass == normSums {
+			t.set.normBackwardSums(&t.sums[c*t.perBlock()+at], dy, x, y, p)
+			return
 		}
+		dx := t.dx.place(room[3*piece:], lo, hi, t.accumulate)
+		if t.residual.missing() {
+			t.set.normBackwardOutputs(dx, nil, dy, x, y, p, t.accumulate)
+		} else {
+			dresidual := t.residual.place(room[4*piece:], lo, hi, false)
+			t.set.normBackwardOutputs(dx, dresidual, dy, x, y, p, t.accumulate)
+			t.residual.wrote(dresidual, lo)
+		}
+		t.dx.wrote(dx, lo)
 	})
+}
+
+func (t *normTask) forward(room, x []float32, p *normNumbers, lo, hi int) {
+	var residual []float32
+	if !t.residual.missing() {
+		residual = t.residual.read(room, lo, hi)
+	}
+	y := t.y.place(room[planePixels*block:], lo, hi, false)
+	t.set.normForward(y, x, residual, p, t.relu)
+	t.y.wrote(y, lo)
 }
 
 // start fills in the numbers of every channel; shift may be nil.
@@ -73,11 +93,11 @@ func requireNorm(kernel string, d device.BatchNorm, mean, invstd, scale device.B
 func (k *kernels) BatchNormForward(d device.BatchNorm, y, x, mean, invstd, scale, shift, residual device.Buf) {
 	const name = "BatchNormForward"
 	requireNorm(name, d, mean, invstd, scale)
-	device.Require(name, "y", y, device.F32, d.Len())
-	device.Require(name, "x", x, device.F32, d.Len())
+	device.RequireFloat(name, "y", y, d.Len())
+	device.RequireFloat(name, "x", x, d.Len())
 	device.Require(name, "shift", shift, device.F32, d.C)
 	if !residual.IsZero() {
-		device.Require(name, "residual", residual, device.F32, d.Len())
+		device.RequireFloat(name, "residual", residual, d.Len())
 	}
 	if image, ok := asImage(d); ok {
 		k.vectorForward(d, image, y, x, mean, invstd, scale, shift, residual)
@@ -92,7 +112,7 @@ func (k *kernels) BatchNormForward(d device.BatchNorm, y, x, mean, invstd, scale
 	t := &w.norm
 	*t = normTask{
 		set: k.set, planes: planesOf(d.N, d.C, d.H, d.W), pass: normForward, relu: d.Activation == device.ReLU,
-		x: x.F32(), y: y.F32(), residual: residual.F32(),
+		x: k.set.tensor(x), y: k.set.tensor(y), residual: k.set.tensor(residual),
 	}
 	t.start(w, d.C, mean.F32(), invstd.F32(), scale.F32(), shift.F32())
 	k.pool.run(w, t, t.parts())
@@ -105,16 +125,16 @@ func (k *kernels) BatchNormForward(d device.BatchNorm, y, x, mean, invstd, scale
 func (k *kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale device.Buf, frozen bool) {
 	const name = "BatchNormBackward"
 	requireNorm(name, d, mean, invstd, scale)
-	device.Require(name, "dx", dx, device.F32, d.Len())
-	device.Require(name, "dy", dy, device.F32, d.Len())
-	device.Require(name, "x", x, device.F32, d.Len())
+	device.RequireFloat(name, "dx", dx, d.Len())
+	device.RequireFloat(name, "dy", dy, d.Len())
+	device.RequireFloat(name, "x", x, d.Len())
 	device.Require(name, "dscale", dscale, device.F32, d.C)
 	device.Require(name, "dshift", dshift, device.F32, d.C)
 	if d.Activation == device.ReLU {
-		device.Require(name, "y", y, device.F32, d.Len())
+		device.RequireFloat(name, "y", y, d.Len())
 	}
 	if !dresidual.IsZero() {
-		device.Require(name, "dresidual", dresidual, device.F32, d.Len())
+		device.RequireFloat(name, "dresidual", dresidual, d.Len())
 	}
 	if image, ok := asImage(d); ok {
 		k.vectorBackward(d, image, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale, frozen)
@@ -132,7 +152,7 @@ func (k *kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, d
 	t := &w.norm
 	*t = normTask{
 		set: k.set, planes: planesOf(d.N, d.C, d.H, d.W), pass: normSums, relu: d.Activation == device.ReLU, accumulate: d.Accumulate,
-		dx: dx.F32(), residual: dresidual.F32(), dy: dy.F32(), x: x.F32(), y: y.F32(),
+		dx: k.set.tensor(dx), residual: k.set.tensor(dresidual), dy: k.set.tensor(dy), x: k.set.tensor(x), y: k.set.tensor(y),
 	}
 	t.start(w, d.C, mean.F32(), invstd.F32(), scale.F32(), nil)
 	const size = int(unsafe.Sizeof(planeSums{})) / 4

@@ -88,35 +88,52 @@ func (t *elementsTask) do(s *scratch, index int) {
 	case opSumSquares:
 		t.sumSquares(lo, hi)
 	default:
-		t.floats(lo, hi)
+		t.floats(s, lo, hi)
 	}
 }
 
-// floats does the operations whose operands are all float32.
-func (t *elementsTask) floats(lo, hi int) {
-	a := t.a.F32()[lo:hi]
+// floats does the operations on float32, to which it converts what has 16 bits.
+func (t *elementsTask) floats(s *scratch, lo, hi int) {
 	if t.op == opAllFinite {
-		if !finite(a) {
+		if !finite(t.a.F32()[lo:hi]) {
 			atomic.StoreUint32(&t.infinite, 1)
 		}
 		return
 	}
-	dst := t.dst.F32()[lo:hi]
+	dst, a, b := t.set.tensor(t.dst), t.set.tensor(t.a), t.set.tensor(t.b)
+	step := hi - lo
+	var room []float32
+	if device.IsHalf(t.dst, t.a, t.b) {
+		step, room = castChunk, s.plane.floats(3*castChunk)
+	}
+	for ; lo < hi; lo += step {
+		end := min(lo+step, hi)
+		var second []float32
+		if !b.missing() {
+			second = b.read(room[min(2*castChunk, len(room)):], lo, end)
+		}
+		out := dst.place(room, lo, end, t.accumulate)
+		t.compute(out, a.read(room[min(castChunk, len(room)):], lo, end), second, lo)
+		dst.wrote(out, lo)
+	}
+}
+
+// compute does the operation on the elements from lo on.
+func (t *elementsTask) compute(dst, a, b []float32, lo int) {
 	switch t.op {
 	case opFill:
 		fill(dst, t.value)
 	case opAdd:
-		t.set.add(dst, a, t.b.F32()[lo:hi])
+		t.set.add(dst, a, b)
 	case opScale:
 		t.set.scale(dst, a, t.value)
 	case opActivate:
 		activate(t.set, t.activation, dst, a)
 	case opActivateBackward:
-		activateBackward(t.set, t.activation, dst, a, t.b.F32()[lo:hi], t.accumulate)
+		activateBackward(t.set, t.activation, dst, a, b, t.accumulate)
 	case opDropout:
 		t.set.dropout(dst, a, t.value, t.threshold, t.seed, lo)
 	case opErrorBackward:
-		b := t.b.F32()[lo:hi]
 		for i, v := range a {
 			dst[i] = t.value * (v - b[i])
 		}

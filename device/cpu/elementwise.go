@@ -2,14 +2,16 @@ package cpu
 
 import "github.com/gradfusion/gradfusion/device"
 
-// requireFloats checks that others are float32 and as long as dst.
+// requireFloats checks that a and dst are floating-point numbers of at most 32
+// bits, equally many.
 func requireFloats(kernel string, dstName string, dst device.Buf, aName string, a device.Buf) {
-	device.Require(kernel, dstName, dst, device.F32, dst.Len)
-	device.RequireSame(kernel, aName, a, dst)
+	device.RequireFloat(kernel, dstName, dst, dst.Len)
+	device.RequireFloat(kernel, aName, a, a.Len)
+	device.RequireThat(a.Len == dst.Len, kernel, aName, "differs in length")
 }
 
 func (k *kernels) Fill(dst device.Buf, v float32) {
-	device.Require("Fill", "dst", dst, device.F32, dst.Len)
+	device.RequireFloat("Fill", "dst", dst, dst.Len)
 	k.runElements(elementsTask{op: opFill, n: dst.Len, dst: dst, a: dst, value: v})
 }
 
@@ -28,7 +30,7 @@ func (k *kernels) Cast(dst, src device.Buf) {
 
 func (k *kernels) Add(dst, a, b device.Buf) {
 	requireFloats("Add", "dst", dst, "a", a)
-	device.RequireSame("Add", "b", b, dst)
+	requireFloats("Add", "dst", dst, "b", b)
 	k.runElements(elementsTask{op: opAdd, n: dst.Len, dst: dst, a: a, b: b})
 }
 
@@ -57,7 +59,7 @@ func (k *kernels) Activate(f device.Activation, y, x device.Buf) {
 
 func (k *kernels) ActivateBackward(f device.Activation, dx, dy, saved device.Buf, accumulate bool) {
 	requireFloats("ActivateBackward", "dx", dx, "dy", dy)
-	device.RequireSame("ActivateBackward", "saved", saved, dx)
+	requireFloats("ActivateBackward", "dx", dx, "saved", saved)
 	k.runElements(elementsTask{op: opActivateBackward, n: dx.Len, dst: dx, a: dy, b: saved, activation: f, accumulate: accumulate})
 }
 

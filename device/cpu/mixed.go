@@ -3,10 +3,53 @@ package cpu
 import "github.com/gradfusion/gradfusion/device"
 
 // mixed is the kernels of a device for tensors of any floating-point type. What
-// it does not do itself, on numbers that are converted on their way through a
-// cache, device.Widened does on whole tensors. Tensors of float32 alone go to
-// kernels in either case.
+// kernels does not do itself, on numbers that are converted on their way through
+// the cache, device.Widened does on whole tensors.
 type mixed struct {
 	*device.Widened
 	k *kernels
+}
+
+func (m *mixed) Fill(dst device.Buf, v float32) { m.k.Fill(dst, v) }
+
+func (m *mixed) Add(dst, a, b device.Buf) { m.k.Add(dst, a, b) }
+
+func (m *mixed) Scale(dst, a device.Buf, s float32) { m.k.Scale(dst, a, s) }
+
+func (m *mixed) Activate(f device.Activation, y, x device.Buf) { m.k.Activate(f, y, x) }
+
+func (m *mixed) ActivateBackward(f device.Activation, dx, dy, saved device.Buf, accumulate bool) {
+	m.k.ActivateBackward(f, dx, dy, saved, accumulate)
+}
+
+func (m *mixed) Dropout(y, x device.Buf, p float32, seed uint64) { m.k.Dropout(y, x, p, seed) }
+
+func (m *mixed) SumChannels(out, x device.Buf, n, c, h, w int, accumulate bool) {
+	m.k.SumChannels(out, x, n, c, h, w, accumulate)
+}
+
+// Of rows of vectors, kernels make images of float32.
+
+func (m *mixed) Moments(d device.BatchNorm, mean, m2, x device.Buf) {
+	if d.Layout == device.Plain {
+		m.Widened.Moments(d, mean, m2, x)
+		return
+	}
+	m.k.Moments(d, mean, m2, x)
+}
+
+func (m *mixed) BatchNormForward(d device.BatchNorm, y, x, mean, invstd, scale, shift, residual device.Buf) {
+	if d.Layout == device.Plain {
+		m.Widened.BatchNormForward(d, y, x, mean, invstd, scale, shift, residual)
+		return
+	}
+	m.k.BatchNormForward(d, y, x, mean, invstd, scale, shift, residual)
+}
+
+func (m *mixed) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale device.Buf, frozen bool) {
+	if d.Layout == device.Plain {
+		m.Widened.BatchNormBackward(d, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale, frozen)
+		return
+	}
+	m.k.BatchNormBackward(d, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale, frozen)
 }

@@ -54,13 +54,14 @@ func (p *planes) count(at int) int {
 type momentsTask struct {
 	set *kernelSet
 	planes
-	x   []float32
+	x   tensor
 	out []planeMoments // [block of channels][piece]
 }
 
-func (t *momentsTask) do(_ *scratch, index int) {
+func (t *momentsTask) do(s *scratch, index int) {
+	room := s.plane.floats(planePixels * block)
 	t.each(index, func(c, at, lo, hi int) {
-		t.set.momentsOf(&t.out[c*t.perBlock()+at], t.x[lo:hi])
+		t.set.momentsOf(&t.out[c*t.perBlock()+at], t.x.read(room, lo, hi))
 	})
 }
 
@@ -97,11 +98,11 @@ func (t *momentsTask) about(c int, mean *[block]float64) (sums [block]float64) {
 }
 
 // takeMoments fills in w.moments for x.
-func (k *kernels) takeMoments(w *workspace, p planes, x []float32) *momentsTask {
+func (k *kernels) takeMoments(w *workspace, p planes, x device.Buf) *momentsTask {
 	const size = int(unsafe.Sizeof(planeMoments{})) / 4
 	t := &w.moments
 	n := p.blocks * p.perBlock()
-	*t = momentsTask{set: k.set, planes: p, x: x}
+	*t = momentsTask{set: k.set, planes: p, x: k.set.tensor(x)}
 	t.out = unsafe.Slice((*planeMoments)(address(w.sums.floats(n*size), 0)), n)
 	k.pool.run(w, t, p.parts())
 	return t
@@ -110,7 +111,7 @@ func (k *kernels) takeMoments(w *workspace, p planes, x []float32) *momentsTask 
 func (k *kernels) Moments(d device.BatchNorm, mean, m2, x device.Buf) {
 	device.Require("Moments", "mean", mean, device.F64, d.C)
 	device.Require("Moments", "m2", m2, device.F64, d.C)
-	device.Require("Moments", "x", x, device.F32, d.Len())
+	device.RequireFloat("Moments", "x", x, d.Len())
 	if image, ok := asImage(d); ok {
 		k.vectorMoments(d, image, mean, m2, x)
 		return
@@ -121,7 +122,7 @@ func (k *kernels) Moments(d device.BatchNorm, mean, m2, x device.Buf) {
 		k.runPlain(w)
 		return
 	}
-	t := k.takeMoments(w, planesOf(d.N, d.C, d.H, d.W), x.F32())
+	t := k.takeMoments(w, planesOf(d.N, d.C, d.H, d.W), x)
 	for c := range t.blocks {
 		average := t.sums(c)
 		for lane := range average {
@@ -139,9 +140,9 @@ func (k *kernels) Moments(d device.BatchNorm, mean, m2, x device.Buf) {
 
 func (k *kernels) SumChannels(out, x device.Buf, n, c, h, wide int, accumulate bool) {
 	device.Require("SumChannels", "out", out, device.F32, c)
-	device.Require("SumChannels", "x", x, device.F32, device.ImageLen(device.Blocked16, n, c, h, wide))
+	device.RequireFloat("SumChannels", "x", x, device.ImageLen(device.Blocked16, n, c, h, wide))
 	w := k.take()
-	t := k.takeMoments(w, planesOf(n, c, h, wide), x.F32())
+	t := k.takeMoments(w, planesOf(n, c, h, wide), x)
 	dst := out.F32()[:c]
 	var sums [block]float64
 	for i := range dst {
