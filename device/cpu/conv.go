@@ -20,7 +20,7 @@ type phase struct {
 // (blocks of 16 output channels).
 type convTask struct {
 	set      *kernelSet
-	in, out  []float32
+	in, out  tensor
 	weights  []float32 // panels
 	bias     []float32 // whole panels, or nil
 	image    padded    // of in
@@ -40,9 +40,9 @@ type convTask struct {
 
 func requireConv(kernel string, d device.Conv, xName string, x device.Buf, yName string, y device.Buf, wName string, w device.Buf) {
 	d.Check(kernel)
-	device.Require(kernel, xName, x, device.F32, d.XLen())
-	device.Require(kernel, yName, y, device.F32, d.YLen())
-	device.Require(kernel, wName, w, device.F32, d.WeightLen())
+	device.RequireFloat(kernel, xName, x, d.XLen())
+	device.RequireFloat(kernel, yName, y, d.YLen())
+	device.RequireFloat(kernel, wName, w, d.WeightLen())
 }
 
 // dilated returns d with its dilation written out.
@@ -80,12 +80,12 @@ func (k *kernels) ConvForward(d device.Conv, y, x, weights, bias device.Buf) {
 	w := k.take()
 	t := &w.conv
 	*t = convTask{
-		set: k.set, in: x.F32(), out: y.F32(), image: xPadded(d),
+		set: k.set, in: k.set.tensor(x), out: k.set.tensor(y), image: xPadded(d),
 		inLen: d.XLen() / d.N, outPlane: d.OutH() * d.OutW() * block, panels: device.Blocks(d.K),
 	}
 	t.lastIsNarrow = t.lastMask.last(d.K)
 	t.forwardPhase(w, d)
-	t.weights = k.packForward(w, d, weights.F32())
+	t.weights = k.packForward(w, d, weights)
 	t.panelLen = len(t.weights) / t.panels
 	if !bias.IsZero() {
 		t.bias = padBias(&w.bias, bias.F32()[:d.K])
@@ -129,12 +129,7 @@ func (t *convTask) forwardPhase(w *workspace, d device.Conv) {
 func (t *convTask) do(s *scratch, index int) {
 	n, group := index/t.groups, index%t.groups
 	lo, hi := group*t.panels/t.groups, (group+1)*t.panels/t.groups
-	in := t.in[n*t.inLen:][:t.inLen]
-	if !t.image.bare() {
-		inside := s.image.floats(t.image.planes * t.image.planeLen())
-		t.image.fill(inside, in, t.image.planes)
-		in = inside
-	}
+	in := t.input(s, n)
 	for p := lo; p < hi; p += tilePanels {
 		count := min(tilePanels, hi-p)
 		out := t.destination(s, n, p, count)
@@ -145,8 +140,21 @@ func (t *convTask) do(s *scratch, index int) {
 			for q := range count {
 				t.unblock(n, p+q, out[q*t.outPlane:][:t.outPlane])
 			}
+		} else {
+			t.out.wrote(out, (n*t.panels+p)*t.outPlane)
 		}
 	}
+}
+
+// input returns image n, with zeros around.
+func (t *convTask) input(s *scratch, n int) []float32 {
+	if !t.image.bare() {
+		inside := s.image.floats(t.image.planes * t.image.planeLen())
+		t.image.fill(inside, t.in, n*t.inLen, t.image.planes)
+		return inside
+	}
+	data, _ := t.in.rows(&s.image, n*t.inLen, t.inLen, 1, t.inLen)
+	return data[:t.inLen]
 }
 
 func (t *convTask) runPhase(s *scratch, ph *phase, panel, count int, in, out []float32) {
@@ -175,12 +183,17 @@ func (t *convTask) destination(s *scratch, n, p, count int) []float32 {
 	if t.plainInto > 0 {
 		return s.plane.floats(count * t.outPlane)
 	}
-	return t.out[(n*t.panels+p)*t.outPlane:][:count*t.outPlane]
+	var room []float32
+	if t.out.halves != nil {
+		room = s.plane.floats(count * t.outPlane)
+	}
+	lo := (n*t.panels + p) * t.outPlane
+	return t.out.place(room, lo, lo+count*t.outPlane, t.flags&flagAccumulate != 0)
 }
 
 // unblock stores or adds a finished plane into the plain image n.
 func (t *convTask) unblock(n, p int, plane []float32) {
 	pixels, first := t.outPlane/block, p*block
 	width := min(block, t.plainInto-first)
-	t.set.storeLines(t.out[(n*t.plainInto+first)*pixels:], plane, pixels, pixels, width, t.flags&flagAccumulate != 0)
+	t.set.storeLines(t.out.floats[(n*t.plainInto+first)*pixels:], plane, pixels, pixels, width, t.flags&flagAccumulate != 0)
 }

@@ -24,7 +24,7 @@ func planeOf(d device.Conv) device.Conv {
 func (k *kernels) depthwiseForward(d device.Conv, y, x, weights, bias device.Buf) {
 	w := k.take()
 	t := &w.depthwise
-	t.convTask = convTask{set: k.set, in: x.F32(), out: y.F32(), image: xPadded(planeOf(d)), outPlane: d.OutH() * d.OutW() * block}
+	t.convTask = convTask{set: k.set, in: k.set.tensor(x), out: k.set.tensor(y), image: xPadded(planeOf(d)), outPlane: d.OutH() * d.OutW() * block}
 	t.inPlane, t.planes = d.H*d.W*block, device.Blocks(d.C)
 	t.forwardPhase(w, planeOf(d))
 	w.taps = grow(w.taps, d.R*d.S)
@@ -40,7 +40,7 @@ func (k *kernels) depthwiseForward(d device.Conv, y, x, weights, bias device.Buf
 func (k *kernels) depthwiseBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
 	w := k.take()
 	t := &w.depthwise
-	t.convTask = convTask{set: k.set, in: dy.F32(), out: dx.F32(), image: dyPadded(planeOf(d)), outPlane: d.H * d.W * block}
+	t.convTask = convTask{set: k.set, in: k.set.tensor(dy), out: k.set.tensor(dx), image: dyPadded(planeOf(d)), outPlane: d.H * d.W * block}
 	t.inPlane, t.planes = d.OutH()*d.OutW()*block, device.Blocks(d.C)
 	if d.Accumulate {
 		t.flags = flagAccumulate
@@ -69,17 +69,17 @@ func (k *kernels) runDepthwise(w *workspace, d device.Conv, weights []float32) {
 }
 
 func (t *depthwiseTask) do(s *scratch, index int) {
-	in := t.in[index*t.inPlane:][:t.inPlane]
+	in := t.in.floats[index*t.inPlane:][:t.inPlane]
 	if !t.image.bare() {
 		inside := s.image.floats(t.image.planeLen())
-		t.image.fill(inside, in, 1)
+		t.image.fill(inside, t.in, index*t.inPlane, 1)
 		in = inside
 	}
 	plane := index % t.planes
 	for i := range t.phases {
 		ph := &t.phases[i]
 		s.tile = tile{
-			a: address(in, 0), b: address(t.weights, plane*t.panelLen+ph.panelAt/block), c: address(t.out, index*t.outPlane),
+			a: address(in, 0), b: address(t.weights, plane*t.panelLen+ph.panelAt/block), c: address(t.out.floats, index*t.outPlane),
 			steps: unsafe.Pointer(unsafe.SliceData(ph.steps)), singles: len(ph.steps), flags: t.flags,
 		}
 		if t.bias != nil {
@@ -102,7 +102,7 @@ func (k *kernels) depthwiseBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	w := k.take()
 	t := &w.depthwiseGradient
 	t.gradientTask = gradientTask{
-		set: k.set, d: planeOf(d), x: x.F32(), dy: dy.F32(), image: xPadded(planeOf(d)), pixels: d.OutH() * d.OutW(),
+		set: k.set, d: planeOf(d), x: k.set.tensor(x), dy: k.set.tensor(dy), image: xPadded(planeOf(d)), pixels: d.OutH() * d.OutW(),
 		groups: min(d.N, gradientParts), perPart: 1, joined: 1,
 	}
 	t.planes = device.Blocks(d.C)
@@ -131,14 +131,14 @@ func (t *depthwiseGradient) do(s *scratch, index int) {
 	planeLen := t.d.H * t.d.W * block
 	first := g * t.d.N / t.groups
 	for n := first; n < (g+1)*t.d.N/t.groups; n++ {
-		x := t.x[(n*t.planes+plane)*planeLen:][:planeLen]
+		x := t.x.floats[(n*t.planes+plane)*planeLen:][:planeLen]
 		if !t.image.bare() {
 			inside := s.image.floats(t.image.planeLen())
-			t.image.fill(inside, x, 1)
+			t.image.fill(inside, t.x, (n*t.planes+plane)*planeLen, 1)
 			x = inside
 		}
 		s.tile = tile{
-			a: address(x, 0), b: address(t.dy, (n*t.planes+plane)*t.pixels*block), c: address(t.partial, index*t.partialOf),
+			a: address(x, 0), b: address(t.dy.floats, (n*t.planes+plane)*t.pixels*block), c: address(t.partial, index*t.partialOf),
 			steps: unsafe.Pointer(unsafe.SliceData(t.steps)), singles: t.pixels,
 		}
 		if n > first {

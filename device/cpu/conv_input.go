@@ -23,7 +23,7 @@ func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
 	w := k.take()
 	t := &w.conv
 	*t = convTask{
-		set: k.set, in: dy.F32(), out: dx.F32(), image: dyPadded(d),
+		set: k.set, in: k.set.tensor(dy), out: k.set.tensor(dx), image: dyPadded(d),
 		inLen: d.YLen() / d.N, outPlane: d.H * d.W * block, panels: device.Blocks(d.C),
 	}
 	if d.Accumulate {
@@ -35,7 +35,7 @@ func (k *kernels) ConvBackwardInput(d device.Conv, dx, dy, weights device.Buf) {
 	}
 	t.lastIsNarrow = t.lastMask.last(d.C)
 	taps := t.backwardPhases(w, d)
-	t.weights = k.packBackward(w, d, weights.F32(), taps)
+	t.weights = k.packBackward(w, d, weights, taps)
 	t.panelLen = len(t.weights) / t.panels
 	k.runConv(w, d.N)
 }

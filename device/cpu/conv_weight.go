@@ -13,7 +13,7 @@ import (
 type gradientTask struct {
 	set       *kernelSet
 	d         device.Conv
-	x, dy     []float32
+	x, dy     tensor
 	partial   []float32 // [group][block of C][block of K][tap, channel][16 of K]
 	image     padded    // of x
 	rows      []row
@@ -59,7 +59,7 @@ func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	}
 	w := k.take()
 	t := &w.gradient
-	*t = gradientTask{set: k.set, d: d, x: x.F32(), dy: dy.F32(), image: xPadded(d), pixels: d.OutH() * d.OutW()}
+	*t = gradientTask{set: k.set, d: d, x: k.set.tensor(x), dy: k.set.tensor(dy), image: xPadded(d), pixels: d.OutH() * d.OutW()}
 	t.cut()
 	t.tables(w)
 	t.partial = w.sums.floats(t.groups * t.groupLen())
@@ -139,17 +139,28 @@ func (t *gradientTask) do(s *scratch, index int) {
 	first, end := group*t.d.N/t.groups, (group+1)*t.d.N/t.groups
 	for n := first; n < end; n += t.joined {
 		images := min(t.joined, end-n)
-		x := t.x[(n*t.image.planes+plane)*t.planeLen():]
-		if !t.image.bare() {
-			inside := s.image.floats(images * t.imageLen())
-			for i := range images {
-				from := x[i*t.image.planes*t.planeLen():][:planes*t.planeLen()]
-				t.image.fill(inside[i*t.imageLen():], from, planes)
-			}
-			x = inside
-		}
-		t.addImages(s, partial, x, rows, n, images, n == first)
+		t.addImages(s, partial, t.images(s, n, plane, images, planes), rows, n, images, n == first)
 	}
+}
+
+// images returns planes of images from n on, with zeros around.
+func (t *gradientTask) images(s *scratch, n, plane, images, planes int) []float32 {
+	at, next := (n*t.image.planes+plane)*t.planeLen(), t.image.planes*t.planeLen()
+	switch {
+	case !t.image.bare():
+		inside := s.image.floats(images * t.imageLen())
+		for i := range images {
+			t.image.fill(inside[i*t.imageLen():], t.x, at+i*next, planes)
+		}
+		return inside
+	case t.x.halves == nil:
+		return t.x.floats[at:]
+	}
+	wide := s.image.floats(images * next)
+	for i := range images {
+		t.x.read(wide[i*next:], at+i*next, at+i*next+planes*t.planeLen())
+	}
+	return wide
 }
 
 // addImages adds the products of images from n on; the first ones overwrite.
@@ -169,10 +180,14 @@ func (t *gradientTask) addImages(s *scratch, partial, x []float32, rows []row, n
 		}
 		for k := 0; k < blocksK; k += tilePanels {
 			s.tile.panels = min(tilePanels, blocksK-k)
-			if t.joined > 1 {
+			switch at := ((n*blocksK+k)*t.pixels + p) * block; {
+			case t.joined > 1:
 				s.tile.b, s.tile.strideB = address(t.join(s, n, images, k, s.tile.panels), 0), batch*block*4
-			} else {
-				s.tile.b, s.tile.strideB = address(t.dy, ((n*blocksK+k)*t.pixels+p)*block), t.pixels*block*4
+			case t.dy.halves == nil:
+				s.tile.b, s.tile.strideB = address(t.dy.floats, at), t.pixels*block*4
+			default:
+				wide, _ := t.dy.rows(&s.plane, at, t.pixels*block, s.tile.panels, s.tile.singles*block)
+				s.tile.b, s.tile.strideB = address(wide, 0), s.tile.singles*block*4
 			}
 			s.tile.c = address(partial, k*t.partialOf)
 			runTile(t.set.tile, &s.tile, rows)
@@ -187,7 +202,13 @@ func (t *gradientTask) join(s *scratch, n, images, k, panels int) []float32 {
 	out := s.plane.floats(panels * images * plane)
 	for p := range panels {
 		for i := range images {
-			copy(out[(p*images+i)*plane:][:plane], t.dy[((n+i)*device.Blocks(t.d.K)+k+p)*plane:])
+			at := ((n+i)*device.Blocks(t.d.K) + k + p) * plane
+			to := out[(p*images+i)*plane:][:plane]
+			if t.dy.halves == nil {
+				copy(to, t.dy.floats[at:])
+			} else {
+				t.dy.read(to, at, at+plane)
+			}
 		}
 	}
 	return out

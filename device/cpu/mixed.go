@@ -53,3 +53,30 @@ func (m *mixed) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, dsh
 	}
 	m.k.BatchNormBackward(d, dx, dresidual, dscale, dshift, dy, x, y, mean, invstd, scale, frozen)
 }
+
+// Convolutions in groups copy the channels of a group, and one into a plain image
+// sets that out from scratch: both in float32.
+
+func (m *mixed) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
+	if d.Groups > 1 {
+		m.Widened.ConvForward(d, y, x, w, bias)
+		return
+	}
+	m.k.ConvForward(d, y, x, w, bias)
+}
+
+func (m *mixed) ConvBackwardInput(d device.Conv, dx, dy, w device.Buf) {
+	if d.Groups > 1 || d.XLayout == device.Plain && device.IsHalf(dx) {
+		m.Widened.ConvBackwardInput(d, dx, dy, w)
+		return
+	}
+	m.k.ConvBackwardInput(d, dx, dy, w)
+}
+
+func (m *mixed) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
+	if d.Groups > 1 {
+		m.Widened.ConvBackwardWeight(d, dw, x, dy)
+		return
+	}
+	m.k.ConvBackwardWeight(d, dw, x, dy)
+}

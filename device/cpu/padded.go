@@ -27,8 +27,9 @@ func (p *padded) offset(plane, y, x int) int64 {
 	return int64(((plane*p.height+y)*p.width + x) * p.pixel * 4)
 }
 
-// fill copies count planes of src into dst, with zeros around.
-func (p *padded) fill(dst, src []float32, count int) {
+// fill copies count planes of src, from the element at on, into dst, with zeros
+// around.
+func (p *padded) fill(dst []float32, src tensor, at, count int) {
 	line := p.w * p.pixel
 	before := p.left * p.pixel
 	whole := p.width * p.pixel
@@ -37,9 +38,13 @@ func (p *padded) fill(dst, src []float32, count int) {
 		dst = dst[p.top*whole:]
 		for range p.h {
 			clear(dst[:before])
-			copy(dst[before:], src[:line])
+			if src.halves != nil {
+				src.kind.widen(dst[before:before+line], src.halves[at:at+line])
+			} else {
+				copy(dst[before:], src.floats[at:at+line])
+			}
 			clear(dst[before+line : whole])
-			dst, src = dst[whole:], src[line:]
+			dst, at = dst[whole:], at+line
 		}
 		rest := (p.height - p.top - p.h) * whole
 		clear(dst[:rest])

@@ -44,3 +44,28 @@ func (t *tensor) wrote(stored []float32, lo int) {
 		t.kind.narrow(t.halves[lo:lo+len(stored)], stored)
 	}
 }
+
+// from returns t without its first elements.
+func (t *tensor) from(at int) tensor {
+	if t.halves != nil {
+		return tensor{halves: t.halves[at:], kind: t.kind}
+	}
+	return tensor{floats: t.floats[at:]}
+}
+
+// rows returns n rows of width elements, from the element at on and stride
+// apart, and the floats from one to the next. What has to be widened is in m.
+func (t *tensor) rows(m *memory, at, stride, n, width int) (data []float32, next int) {
+	if t.halves == nil {
+		return t.floats[at:], stride
+	}
+	data = m.floats(n * width)
+	if width == stride {
+		t.kind.widen(data, t.halves[at:at+n*width])
+		return data, width
+	}
+	for i := range n {
+		t.kind.widen(data[i*width:][:width], t.halves[at+i*stride:][:width])
+	}
+	return data, width
+}

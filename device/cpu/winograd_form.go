@@ -74,8 +74,10 @@ type winogradScratch struct {
 	// image, dump one for rows that nobody wants.
 	outside, dump memory
 	carry         memory
-	v, m, u       memory
-	temporary     memory
+	// rows are lines of a plane that has 16 bits, as float32.
+	rows      memory
+	v, m, u   memory
+	temporary memory
 }
 
 // start makes the scratch ready for images of w: the borders of the table and
@@ -86,26 +88,49 @@ func (s *winogradScratch) start(w *winogradTiles) {
 	width := max(w.d.W, w.d.OutW()) * block
 	clear(s.outside.floats(width))
 	s.dump.floats(width)
+	s.rows.floats(mostPoints * width)
 	s.sink.floats(w.form.points * w.pitch / 4)
 	s.temporary.floats(weightTemporary)
 }
 
 func (s *winogradScratch) list() *uint64 { return (*uint64)(unsafe.Pointer(&s.lines)) }
 
-// line sets lines[i] to row y of plane, or to other when there is none.
-func (s *winogradScratch) line(i int, plane []float32, y, h, w int, other *memory) {
+// line sets lines[i] to row y of plane, which is read, or to a row of zeros when
+// there is none.
+func (s *winogradScratch) line(i int, plane *tensor, y, h, w int) {
 	if y < 0 || y >= h {
-		s.lines[i] = unsafe.Pointer(unsafe.SliceData(other.buf.F32()))
+		s.lines[i] = unsafe.Pointer(unsafe.SliceData(s.outside.buf.F32()))
 		return
 	}
-	s.lines[i] = address(plane, y*w*block)
+	row := plane.read(s.row(i, w), y*w*block, (y+1)*w*block)
+	s.lines[i] = unsafe.Pointer(unsafe.SliceData(row))
 }
 
+// target is line for a row that is stored, or added to; see wrote.
+func (s *winogradScratch) target(i int, plane *tensor, y, h, w int, added bool) {
+	if y < 0 || y >= h {
+		s.lines[i] = unsafe.Pointer(unsafe.SliceData(s.dump.buf.F32()))
+		return
+	}
+	row := plane.place(s.row(i, w), y*w*block, (y+1)*w*block, added)
+	s.lines[i] = unsafe.Pointer(unsafe.SliceData(row))
+}
+
+// wrote rounds what was stored in target i of a plane.
+func (s *winogradScratch) wrote(i int, plane *tensor, y, h, w int) {
+	if y >= 0 && y < h {
+		plane.wrote(s.row(i, w)[:w*block], y*w*block)
+	}
+}
+
+// row is where row i of w pixels is widened.
+func (s *winogradScratch) row(i, w int) []float32 { return s.rows.buf.F32()[i*w*block:] }
+
 // fromData transforms row ty of tiles of a plane of x into v.
-func (w *winogradTiles) fromData(s *winogradScratch, v, plane []float32, ty, slab int) {
+func (w *winogradTiles) fromData(s *winogradScratch, v []float32, plane tensor, ty, slab int) {
 	table := s.data.buf.F32()
 	for i := range w.form.points {
-		s.line(i, plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W, &s.outside)
+		s.line(i, &plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W)
 	}
 	if n := min(w.d.W, w.pitch/(block*4)-w.d.PadW); n > 0 {
 		w.form.dataDown(s.list(), &table[w.d.PadW*block], w.pitch, n)
@@ -114,30 +139,33 @@ func (w *winogradTiles) fromData(s *winogradScratch, v, plane []float32, ty, sla
 }
 
 // fromGradient transforms row ty of tiles of a plane of dy into v.
-func (w *winogradTiles) fromGradient(s *winogradScratch, v, plane []float32, ty, slab int) {
+func (w *winogradTiles) fromGradient(s *winogradScratch, v []float32, plane tensor, ty, slab int) {
 	table := s.gradient.buf.F32()
 	h, width := w.d.OutH(), w.d.OutW()
 	for i := range w.form.outputs {
-		s.line(i, plane, ty*w.form.outputs+i, h, width, &s.outside)
+		s.line(i, &plane, ty*w.form.outputs+i, h, width)
 	}
 	w.form.gradientDown(s.list(), &table[0], w.pitch, width)
 	w.form.gradientAcross(&v[0], &table[0], slab*4, w.pitch, w.wide)
 }
 
 // toOutput transforms m into row ty of tiles of a plane of y.
-func (w *winogradTiles) toOutput(s *winogradScratch, plane, m, bias []float32, ty, slab int) {
+func (w *winogradTiles) toOutput(s *winogradScratch, plane tensor, m, bias []float32, ty, slab int) {
 	table := s.sink.buf.F32()
 	w.form.outputAcross(&table[0], &m[0], w.pitch, slab*4, w.wide)
 	h, width := w.d.OutH(), w.d.OutW()
 	for i := range w.form.outputs {
-		s.line(i, plane, ty*w.form.outputs+i, h, width, &s.dump)
+		s.target(i, &plane, ty*w.form.outputs+i, h, width, false)
 	}
 	w.form.outputDown(s.list(), &table[0], &bias[0], w.pitch, width)
+	for i := range w.form.outputs {
+		s.wrote(i, &plane, ty*w.form.outputs+i, h, width)
+	}
 }
 
 // toInput transforms m into row ty of tiles of a plane of dx. The rows of a
 // plane have to come in order: carry has the lines that the tiles above share.
-func (w *winogradTiles) toInput(s *winogradScratch, plane, m, carry []float32, ty, slab int) {
+func (w *winogradTiles) toInput(s *winogradScratch, plane tensor, m, carry []float32, ty, slab int) {
 	table := s.sink.buf.F32()
 	if ty == 0 {
 		clear(carry)
@@ -153,9 +181,9 @@ func (w *winogradTiles) toInput(s *winogradScratch, plane, m, carry []float32, t
 // carryLen returns the floats of a plane's carry.
 func (w *winogradTiles) carryLen() int { return 2 * w.pitch / 4 }
 
-func (w *winogradTiles) addLines(s *winogradScratch, plane, table, carry []float32, ty int) {
+func (w *winogradTiles) addLines(s *winogradScratch, plane tensor, table, carry []float32, ty int) {
 	for i := range w.form.outputs {
-		s.line(i, plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W, &s.dump)
+		s.target(i, &plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W, w.d.Accumulate)
 	}
 	accumulate := 0
 	if w.d.Accumulate {
@@ -163,4 +191,7 @@ func (w *winogradTiles) addLines(s *winogradScratch, plane, table, carry []float
 	}
 	at := w.d.PadW * block
 	w.form.inputDown(s.list(), &table[at], &carry[at], w.pitch, w.d.W, accumulate)
+	for i := range w.form.outputs {
+		s.wrote(i, &plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W)
+	}
 }

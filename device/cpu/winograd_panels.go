@@ -31,10 +31,12 @@ func (t *winogradTask) transformPanel(s *scratch, u []float32, panel, from, coun
 		n := min(panelBatch, end-c)
 		at, tap, item := &u[(c-from*block)*block], block*4, taps*block*4
 		if t.backward {
-			packTurned(t.set, lines, turned, t.weights[(c*d.C+panel*block)*taps:], d.C, taps, n, width)
+			src, stride := t.weights.rows(&s.wide, (c*d.C+panel*block)*taps, d.C*taps, n, width*taps)
+			packTurned(t.set, lines, turned, src, stride, taps, n, width)
 			tap, item = block*block*4, block*4
 		} else {
-			packTransposed(t.set, lines, t.weights[(panel*block*d.C+c)*taps:], d.C*taps, n*taps, width)
+			src, stride := t.weights.rows(&s.wide, (panel*block*d.C+c)*taps, d.C*taps, width, n*taps)
+			packTransposed(t.set, lines, src, stride, n*taps, width)
 		}
 		t.form.weights(at, &lines[0], &temporary[0], t.uSlab*4, tap, item, n)
 	}

@@ -14,7 +14,7 @@ type winogradTask struct {
 	winogradTiles
 	set             *kernelSet
 	backward        bool
-	in, out         []float32
+	in, out         tensor
 	bias            []float32 // whole panels
 	depth, panels   int       // blocks of channels of in and out
 	inPlane         int       // floats
@@ -23,7 +23,7 @@ type winogradTask struct {
 	perBlock        int // rows of tiles between transforms
 	perGroup        int // panels between transforms
 	perChunk        int // blocks of depth of one product
-	weights         []float32
+	weights         tensor
 	u               []float32 // transformed weights, or
 	v               []float32 // transformed inputs, for all parts
 	rows            []row
@@ -44,7 +44,7 @@ const (
 func (k *kernels) winogradForward(form *winogradForm, d device.Conv, y, x, weights, bias device.Buf) {
 	w := k.take()
 	t := &w.winograd
-	*t = winogradTask{winogradTiles: newWinogradTiles(form, d), set: k.set, in: x.F32(), out: y.F32()}
+	*t = winogradTask{winogradTiles: newWinogradTiles(form, d), set: k.set, in: k.set.tensor(x), out: k.set.tensor(y)}
 	t.depth, t.panels = t.blocksC, t.blocksK
 	t.inPlane, t.outPlane = d.H*d.W*block, d.OutH()*d.OutW()*block
 	t.lastIsNarrow = t.lastMask.last(d.K)
@@ -60,7 +60,7 @@ func (k *kernels) winogradForward(form *winogradForm, d device.Conv, y, x, weigh
 func (k *kernels) winogradBackwardInput(form *winogradForm, d device.Conv, dx, dy, weights device.Buf) {
 	w := k.take()
 	t := &w.winograd
-	*t = winogradTask{winogradTiles: newWinogradTiles(form, d), set: k.set, in: dy.F32(), out: dx.F32(), backward: true}
+	*t = winogradTask{winogradTiles: newWinogradTiles(form, d), set: k.set, in: k.set.tensor(dy), out: k.set.tensor(dx), backward: true}
 	t.depth, t.panels = t.blocksK, t.blocksC
 	t.inPlane, t.outPlane = d.OutH()*d.OutW()*block, d.H*d.W*block
 	t.lastIsNarrow = t.lastMask.last(d.C)
@@ -69,7 +69,7 @@ func (k *kernels) winogradBackwardInput(form *winogradForm, d device.Conv, dx, d
 
 func (k *kernels) runWinograd(w *workspace, weights device.Buf) {
 	t := &w.winograd
-	t.weights = weights.F32()
+	t.weights = t.set.tensor(weights)
 	wide := t.isWide()
 	if wide {
 		t.cutWide()
@@ -194,7 +194,7 @@ func (t *winogradTask) finish(s *scratch, m []float32, first, last, from, to int
 }
 
 func (t *winogradTask) transformIn(s *scratch, v []float32, c, r, slab int) {
-	plane := t.in[(r/t.high*t.depth+c)*t.inPlane:][:t.inPlane]
+	plane := t.in.from((r/t.high*t.depth + c) * t.inPlane)
 	if t.backward {
 		t.fromGradient(&s.winograd, v, plane, r%t.high, slab)
 		return
@@ -203,7 +203,7 @@ func (t *winogradTask) transformIn(s *scratch, v []float32, c, r, slab int) {
 }
 
 func (t *winogradTask) transformOut(s *scratch, m []float32, panel, r, slab int) {
-	plane := t.out[(r/t.high*t.panels+panel)*t.outPlane:][:t.outPlane]
+	plane := t.out.from((r/t.high*t.panels + panel) * t.outPlane)
 	if t.backward {
 		carry := s.winograd.carry.buf.F32()[panel*t.carryLen():][:t.carryLen()]
 		t.toInput(&s.winograd, plane, m, carry, r%t.high, slab)

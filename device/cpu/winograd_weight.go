@@ -13,7 +13,7 @@ import (
 type winogradGradient struct {
 	winogradTiles
 	set      *kernelSet
-	x, dy    []float32
+	x, dy    tensor
 	dw       []float32
 	partial  []float32 // [group][block of K][position][C][16 of K]
 	groups   int
@@ -30,7 +30,7 @@ const winogradSums = 32 << 20
 func (k *kernels) winogradBackwardWeight(form *winogradForm, d device.Conv, dw, x, dy device.Buf) {
 	w := k.take()
 	t := &w.winogradGradient
-	*t = winogradGradient{winogradTiles: newWinogradTiles(form, d), set: k.set, x: x.F32(), dy: dy.F32(), dw: dw.F32()}
+	*t = winogradGradient{winogradTiles: newWinogradTiles(form, d), set: k.set, x: k.set.tensor(x), dy: k.set.tensor(dy), dw: dw.F32()}
 	if t.isWide() {
 		k.runWideGradient(w)
 	} else {
@@ -102,12 +102,12 @@ func (t *winogradGradient) transform(s *scratch, v, g []float32, c, r, at int) {
 	n, at := r/t.high, at*t.wide
 	if c < t.blocksC {
 		plane := t.d.H * t.d.W * block
-		t.fromData(&s.winograd, v[(c*tiles+at)*block:], t.x[(n*t.blocksC+c)*plane:][:plane], r%t.high, slabLen(t.blocksC, tiles))
+		t.fromData(&s.winograd, v[(c*tiles+at)*block:], t.x.from((n*t.blocksC+c)*plane), r%t.high, slabLen(t.blocksC, tiles))
 		return
 	}
 	c -= t.blocksC
 	plane := t.d.OutH() * t.d.OutW() * block
-	t.fromGradient(&s.winograd, g[(c*tiles+at)*block:], t.dy[(n*t.blocksK+c)*plane:][:plane], r%t.high, slabLen(t.blocksK, tiles))
+	t.fromGradient(&s.winograd, g[(c*tiles+at)*block:], t.dy.from((n*t.blocksK+c)*plane), r%t.high, slabLen(t.blocksK, tiles))
 }
 
 // multiply computes or adds to the sums of panels of 16 output channels.
