@@ -20,15 +20,14 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err := s.saver.wait(s); err != nil {
 		return nil, err
 	}
-	state, err := s.state(ctx)
-	if err != nil {
-		return nil, err
-	}
 	digests, err := s.keptDigests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	state = append(state, digests...)
+	state, err := s.stateHash(ctx, digests)
+	if err != nil {
+		return nil, err
+	}
 	out, err := s.figures.summary(ctx, s)
 	if err != nil {
 		return nil, err
@@ -38,7 +37,7 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 		return nil, err
 	}
 	out.ParamsSHA256 = parallel.Hash(params)
-	out.StateSHA256 = parallel.Hash(state)
+	out.StateSHA256 = state
 	if err := s.takeHashes(ctx, out); err != nil {
 		return nil, err
 	}

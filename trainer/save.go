@@ -28,37 +28,49 @@ const (
 // the first step, and with a sharded optimizer or a cut model always. Only rank 0
 // has all of a model that is cut in stages.
 func (s *session) state(ctx context.Context) ([]parallel.Named, error) {
+	out, err := s.stateBeside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	optimizer, err := s.fusion.OptimizerState()
+	optimizer, err = s.whole(ctx, optimizer, err)
+	return appendNamed(out, prefixOptimizer, optimizer), err
+}
+
+func appendNamed(to []parallel.Named, prefix string, tensors []parallel.Named) []parallel.Named {
+	for _, t := range tensors {
+		t.Name = prefix + t.Name
+		to = append(to, t)
+	}
+	return to
+}
+
+// stateBeside is the state beside the optimizer's.
+func (s *session) stateBeside(ctx context.Context) ([]parallel.Named, error) {
 	position := binary.LittleEndian.AppendUint64(nil, uint64(s.fusion.Completed()))
 	seed := binary.LittleEndian.AppendUint64(nil, s.cfg.Train.Seed)
 	out := []parallel.Named{
 		{Name: "position", Shape: []int{1}, Buf: device.FromBytes(device.I64, position)},
 		{Name: "seed", Shape: []int{1}, Buf: device.FromBytes(device.I64, seed)},
 	}
-	add := func(prefix string, tensors []parallel.Named) {
-		for _, t := range tensors {
-			t.Name = prefix + t.Name
-			out = append(out, t)
-		}
-	}
 	out = append(out, s.scalerState()...)
 	params, err := s.params(ctx)
 	if err != nil {
 		return nil, err
 	}
-	add(prefixParam, params)
+	out = appendNamed(out, prefixParam, params)
 	buffers, err := s.fromStages(ctx, parallel.States(nn.States(s.blocks)))
 	if err != nil {
 		return nil, err
 	}
-	add(prefixBuffer, buffers)
-	optimizer, err := s.fusion.OptimizerState()
-	optimizer, err = s.whole(ctx, optimizer, err)
-	add(prefixOptimizer, optimizer)
-	return out, err
+	return appendNamed(out, prefixBuffer, buffers), nil
 }
 
 // params lists the parameters, whole; it is collective, like state.
 func (s *session) params(ctx context.Context) ([]parallel.Named, error) {
+	if err := s.fusion.Complete(ctx); err != nil {
+		return nil, err
+	}
 	return s.whole(ctx, parallel.Params(nn.Params(s.blocks)), nil)
 }
 
@@ -132,7 +144,12 @@ func (s *session) contribute(ctx context.Context) error {
 	if s.cfg.Checkpoint.Dir == "" {
 		return nil
 	}
-	if s.cfg.Parallel.ShardOptimizer || s.cutOverRanks() {
+	switch {
+	case s.streams():
+		if err := s.fusion.EachState(ctx, func(parallel.Named) error { return nil }); err != nil {
+			return err
+		}
+	case s.cutOverRanks():
 		if _, err := s.state(ctx); err != nil {
 			return err
 		}
