@@ -83,7 +83,7 @@ func (f *Blocks) encode(dst []byte, src, kept []float32, seed uint64) {
 // encodeBlock encodes a block whose first counter is given.
 func (f *Blocks) encodeBlock(dst []byte, src, kept []float32, r random, counter uint32) {
 	scale, inverse, state := f.scale(largest(src))
-	binary.LittleEndian.PutUint32(dst, math.Float32bits(scale))
+	putScale(dst, scale)
 	dst = dst[scaleSize:]
 	if state != ordinary {
 		clear(dst[:(len(src)*f.bits+7)/8])
@@ -116,6 +116,12 @@ func (f *Blocks) encodeBlock(dst []byte, src, kept []float32, r random, counter 
 	}
 }
 
+func putScale(dst []byte, scale float32) {
+	binary.LittleEndian.PutUint32(dst, math.Float32bits(scale))
+}
+
+func getScale(src []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(src)) }
+
 // blockState is what kind of block it is.
 type blockState uint8
 
@@ -142,7 +148,7 @@ func (f *Blocks) scale(bits uint32) (scale, inverse float32, state blockState) {
 func largest(src []float32) uint32 {
 	most := uint32(0)
 	for _, v := range src {
-		most = max(most, math.Float32bits(v)&0x7fffffff)
+		most = max(most, magnitudeBits(v))
 	}
 	return most
 }
@@ -174,7 +180,7 @@ func (f *Blocks) decode(dst []float32, src []byte, add bool) {
 }
 
 func (f *Blocks) decodeBlock(dst []float32, src []byte, add bool) {
-	scale := math.Float32frombits(binary.LittleEndian.Uint32(src))
+	scale := getScale(src)
 	q := src[scaleSize : scaleSize+(len(dst)*f.bits+7)/8]
 	half := (len(dst) + 1) / 2
 	for i := range dst {

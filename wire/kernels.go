@@ -13,7 +13,7 @@ func Add(dst, src []float32) {
 // portableReaching is what kernels.reaching does where there are no vectors.
 func portableReaching(keys []uint64, src []float32, bound uint32, first int) []uint64 {
 	for i, v := range src[first:] {
-		if bits := math.Float32bits(v) & 0x7fffffff; bits >= bound {
+		if bits := magnitudeBits(v); bits >= bound {
 			keys = append(keys, key(bits, first+i))
 		}
 	}
@@ -24,3 +24,6 @@ func portableReaching(keys []uint64, src []float32, bound uint32, first int) []u
 func key(magnitude uint32, place int) uint64 {
 	return uint64(magnitude)<<32 | uint64(^uint16(place))
 }
+
+// magnitudeBits order floats by their magnitudes, NaN above all.
+func magnitudeBits(v float32) uint32 { return math.Float32bits(v) & 0x7fffffff }

@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The loops in vectors give the bits of the plain ones, wherever a vector starts.
+func TestVectorsAreThePlainLoops(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	for range 60 {
+		n := r.IntN(3000)
+		x := gradient(r, n+3)[3:]
+		for i := range x {
+			switch r.IntN(400) {
+			case 0:
+				x[i] = float32(math.NaN())
+			case 1:
+				x[i] = float32(math.Inf(-1))
+			case 2:
+				x[i] = 0
+			case 3:
+				x[i] *= 1e-38
+			case 4:
+				x[i] *= 1e30
+			}
+		}
+		if r.IntN(4) == 0 {
+			clear(x[:n/2])
+		}
+		seed := r.Uint64()
+		for _, name := range Names()[1:] {
+			fast, err := New(Config{Name: name})
+			require.NoError(t, err)
+			plain, err := New(Config{Name: name})
+			require.NoError(t, err)
+			switch p := plain.(type) {
+			case *Half:
+				p.kernels = kernels{}
+			case *Blocks:
+				p.kernels = kernels{}
+			case *TopK:
+				p.kernels = kernels{}
+			}
+			size := fast.EncodedLen(n)
+			a, b := make([]byte, size+1)[1:], make([]byte, size)
+			fast.Encode(a, x, seed)
+			plain.Encode(b, x, seed)
+			require.Equal(t, b, a, "%s of %d", name, n)
+			keptA, keptB := append([]float32(nil), x...), append([]float32(nil), x...)
+			fast.EncodeKeeping(a, keptA, seed)
+			plain.EncodeKeeping(b, keptB, seed)
+			require.Equal(t, b, a, "%s of %d", name, n)
+			equalBits(t, keptB, keptA, "%s of %d keeps", name, n)
+			for _, add := range []bool{false, true} {
+				y := append([]float32(nil), keptA...)
+				z := append([]float32(nil), keptA...)
+				if add {
+					fast.DecodeAdd(y, a)
+					plain.DecodeAdd(z, a)
+				} else {
+					fast.Decode(y, a)
+					plain.Decode(z, a)
+				}
+				equalBits(t, z, y, "%s of %d decodes", name, n)
+			}
+		}
+		sum, want := append([]float32(nil), x...), append([]float32(nil), x...)
+		Add(sum, x)
+		for i := range want {
+			want[i] += x[i]
+		}
+		equalBits(t, want, sum, "sum")
+	}
+}
+
+// equalBits compares floats, of which NaN are all alike.
+func equalBits(t *testing.T, want, got []float32, format string, args ...any) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		if math.Float32bits(want[i]) != math.Float32bits(got[i]) && (want[i] == want[i] || got[i] == got[i]) {
+			require.Equal(t, want[i], got[i], append([]any{format + ": element %d"}, append(args, i)...)...)
+		}
+	}
+}
