@@ -26,6 +26,7 @@ type courier struct {
 	posted     int         // the receives of the list before here are posted
 	batch      []collective.PointToPoint
 	fresh      []*parcel // those in batch
+	waited     int64     // when the last wait for a message ended
 }
 
 // mostLeaving is how many parcels of a direction may wait for their receiver at
@@ -211,7 +212,8 @@ func (c *courier) wait(ctx context.Context, w *collective.Work) error {
 	}
 	start := c.cfg.Events.Now()
 	err := w.Wait(ctx)
-	c.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for a stage", Start: start, End: c.cfg.Events.Now(), Step: c.step()})
+	c.waited = c.cfg.Events.Now()
+	c.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for a stage", Start: start, End: c.waited, Step: c.step()})
 	return err
 }
 
