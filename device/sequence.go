@@ -26,7 +26,7 @@ func (d LayerNorm) Check(kernel string) {
 func (d LayerNorm) RequireForward(y, mean, invstd, x, scale, shift Buf) {
 	const kernel = "LayerNormForward"
 	d.Check(kernel)
-	Require(kernel, "y", y, F32, d.Len())
+	RequireFloat(kernel, "y", y, d.Len())
 	Require(kernel, "shift", shift, F32, d.Cols)
 	d.require(kernel, mean, invstd, x, scale)
 }
@@ -37,9 +37,9 @@ func (d LayerNorm) RequireBackward(dx, dscale, dshift, dy, x, mean, invstd, scal
 	d.Check(kernel)
 	Require(kernel, "dscale", dscale, F32, d.Cols)
 	Require(kernel, "dshift", dshift, F32, d.Cols)
-	Require(kernel, "dy", dy, F32, d.Len())
+	RequireFloat(kernel, "dy", dy, d.Len())
 	if !dx.IsZero() {
-		Require(kernel, "dx", dx, F32, d.Len())
+		RequireFloat(kernel, "dx", dx, d.Len())
 	}
 	d.require(kernel, mean, invstd, x, scale)
 }
@@ -47,7 +47,7 @@ func (d LayerNorm) RequireBackward(dx, dscale, dshift, dy, x, mean, invstd, scal
 func (d LayerNorm) require(kernel string, mean, invstd, x, scale Buf) {
 	Require(kernel, "mean", mean, F32, d.Rows)
 	Require(kernel, "invstd", invstd, F32, d.Rows)
-	Require(kernel, "x", x, F32, d.Len())
+	RequireFloat(kernel, "x", x, d.Len())
 	Require(kernel, "scale", scale, F32, d.Cols)
 }
 
@@ -71,13 +71,15 @@ func (d Embedding) RequireForward(y, table, ids Buf) {
 
 // RequireBackward is RequireForward for EmbeddingBackward.
 func (d Embedding) RequireBackward(dtable, dy, ids Buf) {
-	d.require("EmbeddingBackward", "dy", dy, "dtable", dtable, ids)
+	const kernel = "EmbeddingBackward"
+	d.require(kernel, "dy", dy, "dtable", dtable, ids)
+	Require(kernel, "dtable", dtable, F32, d.Count*d.Width)
 }
 
 func (d Embedding) require(kernel, rowsName string, rows Buf, tableName string, table, ids Buf) {
 	d.Check(kernel)
-	Require(kernel, rowsName, rows, F32, d.Rows*d.Width)
-	Require(kernel, tableName, table, F32, d.Count*d.Width)
+	RequireFloat(kernel, rowsName, rows, d.Rows*d.Width)
+	RequireFloat(kernel, tableName, table, d.Count*d.Width)
 	Require(kernel, "ids", ids, I32, d.Rows)
 	d.checkIndices(ids.I32())
 }
@@ -154,8 +156,8 @@ func (d Attention) RequireBackward(dqkv, dy, qkv, y, logsum Buf) {
 
 func (d Attention) require(kernel, yName string, y Buf, qkvName string, qkv, logsum Buf) {
 	d.Check(kernel)
-	Require(kernel, qkvName, qkv, F32, 3*d.YLen())
-	Require(kernel, yName, y, F32, d.YLen())
+	RequireFloat(kernel, qkvName, qkv, 3*d.YLen())
+	RequireFloat(kernel, yName, y, d.YLen())
 	Require(kernel, "logsum", logsum, F32, d.LogLen())
 }
 

@@ -14,7 +14,9 @@ type attentionTask struct {
 	backward           bool
 	qkv, y, log        []float32
 	dqkv, dy           []float32
-	width, token, wide int // floats of a head, of a token in y, and in qkv
+	halves             attentionHalves // what has 16 bits, which is not above
+	width, token, wide int             // floats of a head, of a token in y, and in qkv
+	apart              int             // floats from queries to keys and from these to values
 	mask               columnMask
 	narrow             bool // the last panel of a head is not whole
 }
@@ -37,18 +39,32 @@ type attentionScratch struct {
 	queries, gradients  memory // the same of one block of queries
 	scores, scoreSlopes memory // [query][token]
 	sums                memory // of each query
+	head                memory // what of one head has 16 bits, as float32
+	widened             attentionTask
 	left, right         []row
 	along, down         []int64
 }
 
 func (k *kernels) AttentionForward(d device.Attention, y, logsum, qkv device.Buf) {
 	d.RequireForward(y, logsum, qkv)
-	k.runAttention(attentionTask{d: d, qkv: qkv.F32(), y: y.F32(), log: logsum.F32()})
+	t := attentionTask{d: d, log: logsum.F32()}
+	if device.IsHalf(qkv, y) {
+		t.halves = attentionHalves{used: true, qkv: k.set.tensor(qkv), y: k.set.tensor(y)}
+	} else {
+		t.qkv, t.y = qkv.F32(), y.F32()
+	}
+	k.runAttention(t)
 }
 
 func (k *kernels) AttentionBackward(d device.Attention, dqkv, dy, qkv, y, logsum device.Buf) {
 	d.RequireBackward(dqkv, dy, qkv, y, logsum)
-	k.runAttention(attentionTask{d: d, backward: true, qkv: qkv.F32(), y: y.F32(), log: logsum.F32(), dqkv: dqkv.F32(), dy: dy.F32()})
+	t := attentionTask{d: d, backward: true, log: logsum.F32()}
+	if device.IsHalf(qkv, y, dqkv, dy) {
+		t.halves = attentionHalves{true, k.set.tensor(qkv), k.set.tensor(y), k.set.tensor(dqkv), k.set.tensor(dy)}
+	} else {
+		t.qkv, t.y, t.dqkv, t.dy = qkv.F32(), y.F32(), dqkv.F32(), dy.F32()
+	}
+	k.runAttention(t)
 }
 
 func (k *kernels) runAttention(t attentionTask) {
@@ -59,6 +75,7 @@ func (k *kernels) runAttention(t attentionTask) {
 	w.attention = t
 	h := &w.attention
 	h.set, h.width, h.token, h.wide = k.set, t.d.Width, t.d.Heads*t.d.Width, 3*t.d.Heads*t.d.Width
+	h.apart = h.token
 	h.narrow = h.mask.last(h.width)
 	k.pool.run(w, h, t.d.Batch*t.d.Heads)
 	w.attention = attentionTask{}
@@ -84,6 +101,9 @@ func (t *attentionTask) do(s *scratch, index int) {
 		log:    t.log[index*length:][:length],
 		stride: panels(length)*tileColumns + scorePadding,
 	}
+	if t.halves.used {
+		head.widen(b, h)
+	}
 	block := queryRows
 	if t.d.Causal {
 		block = causalQueryRows
@@ -93,11 +113,14 @@ func (t *attentionTask) do(s *scratch, index int) {
 	} else {
 		head.forwardBlocks(block)
 	}
+	if t.halves.used {
+		head.round(b, h)
+	}
 	s.tile = tile{}
 }
 
 // part returns the offset of the queries, keys or values of the head.
-func (t *attentionHead) part(i int) int { return t.qkv + i*t.token }
+func (t *attentionHead) part(i int) int { return t.qkv + i*t.apart }
 
 // seen returns how many tokens a query sees.
 func (t *attentionHead) seen(query int) int {

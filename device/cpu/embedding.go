@@ -9,8 +9,8 @@ type embeddingTask struct {
 	set      *kernelSet
 	d        device.Embedding
 	backward bool
-	rows     []float32
-	table    []float32
+	rows     tensor
+	table    tensor // or its gradient, in float32
 	ids      []int32
 }
 
@@ -23,13 +23,13 @@ const (
 
 func (k *kernels) EmbeddingForward(d device.Embedding, y, table, ids device.Buf) {
 	d.RequireForward(y, table, ids)
-	k.runEmbedding(embeddingTask{set: k.set, d: d, rows: y.F32(), table: table.F32(), ids: ids.I32()},
+	k.runEmbedding(embeddingTask{set: k.set, d: d, rows: k.set.tensor(y), table: k.set.tensor(table), ids: ids.I32()},
 		(d.Rows+embeddingRows-1)/embeddingRows)
 }
 
 func (k *kernels) EmbeddingBackward(d device.Embedding, dtable, dy, ids device.Buf) {
 	d.RequireBackward(dtable, dy, ids)
-	k.runEmbedding(embeddingTask{set: k.set, d: d, backward: true, rows: dy.F32(), table: dtable.F32(), ids: ids.I32()},
+	k.runEmbedding(embeddingTask{set: k.set, d: d, backward: true, rows: k.set.tensor(dy), table: k.set.tensor(dtable), ids: ids.I32()},
 		(d.Width+embeddingColumns-1)/embeddingColumns)
 }
 
@@ -41,11 +41,13 @@ func (k *kernels) runEmbedding(t embeddingTask, parts int) {
 	k.give(w)
 }
 
-func (t *embeddingTask) do(_ *scratch, index int) {
+func (t *embeddingTask) do(s *scratch, index int) {
 	width := t.d.Width
+	room := s.plane.floats(max(width, embeddingColumns))
 	if !t.backward {
 		for i := index * embeddingRows; i < min((index+1)*embeddingRows, t.d.Rows); i++ {
-			copy(t.rows[i*width:][:width], t.table[int(t.ids[i])*width:])
+			id := int(t.ids[i])
+			t.rows.put(t.table.read(room, id*width, (id+1)*width), i*width)
 		}
 		return
 	}
@@ -53,11 +55,11 @@ func (t *embeddingTask) do(_ *scratch, index int) {
 	hi := min(lo+embeddingColumns, width)
 	if !t.d.Accumulate {
 		for v := range t.d.Count {
-			clear(t.table[v*width+lo : v*width+hi])
+			clear(t.table.floats[v*width+lo : v*width+hi])
 		}
 	}
 	for i, id := range t.ids[:t.d.Rows] {
-		sum := t.table[int(id)*width+lo : int(id)*width+hi]
-		t.set.add(sum, sum, t.rows[i*width+lo:i*width+hi])
+		sum := t.table.floats[int(id)*width+lo : int(id)*width+hi]
+		t.set.add(sum, sum, t.rows.read(room, i*width+lo, i*width+hi))
 	}
 }

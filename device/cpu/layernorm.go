@@ -11,10 +11,10 @@ type layerNormTask struct {
 	set          *kernelSet
 	d            device.LayerNorm
 	backward     bool
-	x, y         []float32
+	x, y         tensor
 	scale, shift []float32
 	mean, invstd []float32
-	dy, dx       []float32
+	dy, dx       tensor
 	sums         []float32 // [part][dscale, dshift][column]
 }
 
@@ -22,7 +22,7 @@ func (k *kernels) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale
 	d.RequireForward(y, mean, invstd, x, scale, shift)
 	w := k.take()
 	w.layerNorm = layerNormTask{
-		set: k.set, d: d, x: x.F32(), y: y.F32(), scale: scale.F32()[:d.Cols], shift: shift.F32()[:d.Cols],
+		set: k.set, d: d, x: k.set.tensor(x), y: k.set.tensor(y), scale: scale.F32()[:d.Cols], shift: shift.F32()[:d.Cols],
 		mean: mean.F32(), invstd: invstd.F32(),
 	}
 	k.pool.run(w, &w.layerNorm, (d.Rows+layerNormRows-1)/layerNormRows)
@@ -37,7 +37,7 @@ func (k *kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, 
 	w := k.take()
 	parts := (d.Rows + layerNormRows - 1) / layerNormRows
 	w.layerNorm = layerNormTask{
-		set: k.set, d: d, backward: true, x: x.F32(), dy: dy.F32(), dx: dx.F32(), scale: scale.F32()[:d.Cols],
+		set: k.set, d: d, backward: true, x: k.set.tensor(x), dy: k.set.tensor(dy), dx: k.set.tensor(dx), scale: scale.F32()[:d.Cols],
 		mean: mean.F32(), invstd: invstd.F32(), sums: w.sums.floats(parts * 2 * d.Cols),
 	}
 	k.pool.run(w, &w.layerNorm, parts)
@@ -58,8 +58,9 @@ func foldParts(out, rows []float32, stride int) {
 	}
 }
 
-func (t *layerNormTask) do(_ *scratch, index int) {
+func (t *layerNormTask) do(s *scratch, index int) {
 	cols := t.d.Cols
+	room := s.plane.floats(3 * cols)
 	var dscale, dshift []float32
 	if t.backward {
 		sums := t.sums[index*2*cols:][:2*cols]
@@ -69,13 +70,18 @@ func (t *layerNormTask) do(_ *scratch, index int) {
 	for i := index * layerNormRows; i < min((index+1)*layerNormRows, t.d.Rows); i++ {
 		lo, hi := i*cols, (i+1)*cols
 		if !t.backward {
-			t.mean[i], t.invstd[i] = t.set.layerNorm(t.y[lo:hi], t.x[lo:hi], t.scale, t.shift, t.d.Epsilon)
+			y := t.y.place(room[cols:], lo, hi, false)
+			t.mean[i], t.invstd[i] = t.set.layerNorm(y, t.x.read(room, lo, hi), t.scale, t.shift, t.d.Epsilon)
+			t.y.wrote(y, lo)
 			continue
 		}
-		var dx []float32
-		if t.dx != nil {
-			dx = t.dx[lo:hi]
+		x, dy := t.x.read(room, lo, hi), t.dy.read(room[cols:], lo, hi)
+		if t.dx.missing() {
+			t.set.layerNormBackward(nil, dscale, dshift, dy, x, t.scale, t.mean[i], t.invstd[i], false)
+			continue
 		}
-		t.set.layerNormBackward(dx, dscale, dshift, t.dy[lo:hi], t.x[lo:hi], t.scale, t.mean[i], t.invstd[i], t.d.Accumulate)
+		dx := t.dx.place(room[2*cols:], lo, hi, t.d.Accumulate)
+		t.set.layerNormBackward(dx, dscale, dshift, dy, x, t.scale, t.mean[i], t.invstd[i], t.d.Accumulate)
+		t.dx.wrote(dx, lo)
 	}
 }

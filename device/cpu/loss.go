@@ -15,7 +15,7 @@ type softmaxTask struct {
 	set      *kernelSet
 	d        device.CrossEntropy
 	backward bool
-	in, out  []float32 // logits and probs, or probs and dlogits
+	in, out  tensor // logits and probs, or probs and dlogits
 	labels   []int32
 	losses   []float64 // of each row; forward
 	right    []int32   // rows of each part whose largest logit is the label
@@ -38,13 +38,13 @@ func (k *kernels) CrossEntropyForward(d device.CrossEntropy, loss, correct, prob
 	device.Require(name, "loss", loss, device.F64, 1)
 	device.Require(name, "correct", correct, device.I32, 1)
 	device.Require(name, "probs", probs, device.F32, d.Rows*d.Classes)
-	device.Require(name, "logits", logits, device.F32, d.Rows*d.Classes)
+	device.RequireFloat(name, "logits", logits, d.Rows*d.Classes)
 	device.Require(name, "labels", labels, device.I32, d.Rows)
 	w := k.take()
 	parts := (d.Rows + softmaxRows - 1) / softmaxRows
 	w.losses, w.right = grow(w.losses, d.Rows), grow(w.right, parts)
 	t := &w.softmax
-	*t = softmaxTask{set: k.set, d: d, in: logits.F32(), out: probs.F32(), labels: labels.I32()[:d.Rows], losses: w.losses, right: w.right}
+	*t = softmaxTask{set: k.set, d: d, in: k.set.tensor(logits), out: k.set.tensor(probs), labels: labels.I32()[:d.Rows], losses: w.losses, right: w.right}
 	t.check()
 	k.pool.run(w, t, parts)
 	var total float64
@@ -62,24 +62,27 @@ func (k *kernels) CrossEntropyForward(d device.CrossEntropy, loss, correct, prob
 
 func (k *kernels) CrossEntropyBackward(d device.CrossEntropy, dlogits, probs, labels device.Buf, seed float32) {
 	const name = "CrossEntropyBackward"
-	device.Require(name, "dlogits", dlogits, device.F32, d.Rows*d.Classes)
+	device.RequireFloat(name, "dlogits", dlogits, d.Rows*d.Classes)
 	device.Require(name, "probs", probs, device.F32, d.Rows*d.Classes)
 	device.Require(name, "labels", labels, device.I32, d.Rows)
 	w := k.take()
 	t := &w.softmax
-	*t = softmaxTask{set: k.set, d: d, backward: true, in: probs.F32(), out: dlogits.F32(), labels: labels.I32()[:d.Rows], seed: seed}
+	*t = softmaxTask{set: k.set, d: d, backward: true, in: k.set.tensor(probs), out: k.set.tensor(dlogits), labels: labels.I32()[:d.Rows], seed: seed}
 	t.check()
 	k.pool.run(w, t, (d.Rows+softmaxRows-1)/softmaxRows)
 	*t = softmaxTask{}
 	k.give(w)
 }
 
-func (t *softmaxTask) do(_ *scratch, index int) {
+func (t *softmaxTask) do(s *scratch, index int) {
+	room := s.plane.floats(2 * t.d.Classes)
 	var right int32
 	for i := index * softmaxRows; t.d.Classes > 0 && i < min((index+1)*softmaxRows, t.d.Rows); i++ {
-		in, out := t.in[i*t.d.Classes:][:t.d.Classes], t.out[i*t.d.Classes:][:t.d.Classes]
+		lo, hi := i*t.d.Classes, (i+1)*t.d.Classes
+		in, out := t.in.read(room, lo, hi), t.out.place(room[t.d.Classes:], lo, hi, false)
 		if t.backward {
 			t.gradient(out, in, t.labels[i])
+			t.out.wrote(out, lo)
 			continue
 		}
 		loss, rightly := t.softmax(out, in, t.labels[i])

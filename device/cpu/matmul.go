@@ -5,7 +5,7 @@ import "github.com/gradfusion/gradfusion/device"
 func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	d.Check()
 	an, bn, cn := d.Lens()
-	device.Require("MatMul", "c", c, device.F32, cn)
+	device.RequireFloat("MatMul", "c", c, cn)
 	device.RequireFloat("MatMul", "a", a, an)
 	device.RequireFloat("MatMul", "b", b, bn)
 	if !bias.IsZero() {
@@ -17,7 +17,7 @@ func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	w := k.take()
 	lda, ldb, ldc := d.Strides()
 	t := &w.product
-	*t = productTask{set: k.set, d: d, c: c.F32(), ldc: ldc}
+	*t = productTask{set: k.set, d: d, c: k.set.tensor(c), ldc: ldc}
 	t.left = k.set.side(a, d.M, lda, !d.TransA)
 	t.right = k.set.side(b, d.N, ldb, d.TransB)
 	if t.turned = k.set.turnsProducts && turns(d); t.turned {

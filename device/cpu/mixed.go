@@ -80,3 +80,41 @@ func (m *mixed) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	}
 	m.k.ConvBackwardWeight(d, dw, x, dy)
 }
+
+func (m *mixed) MatMul(d device.MatMul, c, a, b, bias device.Buf) { m.k.MatMul(d, c, a, b, bias) }
+
+func (m *mixed) SumRows(out, a device.Buf, rows, cols int, accumulate bool) {
+	m.k.SumRows(out, a, rows, cols, accumulate)
+}
+
+func (m *mixed) LayerNormForward(d device.LayerNorm, y, mean, invstd, x, scale, shift device.Buf) {
+	m.k.LayerNormForward(d, y, mean, invstd, x, scale, shift)
+}
+
+func (m *mixed) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, x, mean, invstd, scale device.Buf) {
+	m.k.LayerNormBackward(d, dx, dscale, dshift, dy, x, mean, invstd, scale)
+}
+
+func (m *mixed) EmbeddingForward(d device.Embedding, y, table, ids device.Buf) {
+	m.k.EmbeddingForward(d, y, table, ids)
+}
+
+func (m *mixed) EmbeddingBackward(d device.Embedding, dtable, dy, ids device.Buf) {
+	m.k.EmbeddingBackward(d, dtable, dy, ids)
+}
+
+func (m *mixed) AttentionForward(d device.Attention, y, logsum, qkv device.Buf) {
+	m.k.AttentionForward(d, y, logsum, qkv)
+}
+
+func (m *mixed) AttentionBackward(d device.Attention, dqkv, dy, qkv, y, logsum device.Buf) {
+	m.k.AttentionBackward(d, dqkv, dy, qkv, y, logsum)
+}
+
+func (m *mixed) CrossEntropyForward(d device.CrossEntropy, loss, correct, probs, logits, labels device.Buf) {
+	m.k.CrossEntropyForward(d, loss, correct, probs, logits, labels)
+}
+
+func (m *mixed) CrossEntropyBackward(d device.CrossEntropy, dlogits, probs, labels device.Buf, seed float32) {
+	m.k.CrossEntropyBackward(d, dlogits, probs, labels, seed)
+}

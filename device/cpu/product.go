@@ -23,7 +23,7 @@ type productTask struct {
 	set         *kernelSet
 	d           device.MatMul
 	left, right side
-	c           []float32
+	c           tensor
 	ldc         int
 	bias        []float32 // whole panels of C's columns, or nil
 	turned      bool      // left and right are exchanged
@@ -55,8 +55,11 @@ func (t *productTask) tables(w *workspace) {
 	w.steps = grow(w.steps, t.depth/tileColumns+t.depth%tileColumns)
 	t.rows, t.steps = w.rows, w.steps
 	ldc := t.ldc
-	if t.turned {
+	switch {
+	case t.turned:
 		ldc = tileColumns
+	case t.c.halves != nil:
+		ldc = t.width()
 	}
 	stride := t.left.stride
 	t.step = tileColumns
@@ -71,6 +74,11 @@ func (t *productTask) tables(w *workspace) {
 	}
 	t.fillSteps(t.steps, t.depth/tileColumns)
 	t.lastIsNarrow = t.lastMask.last(t.right.count) && !t.turned
+}
+
+// width is that of a line of a part's C, where that is not C itself.
+func (t *productTask) width() int {
+	return (t.panels + t.groups - 1) / t.groups * tileColumns
 }
 
 // fillSteps fills in blocks steps of 16 floats and then steps of one.
@@ -109,6 +117,7 @@ func (t *productTask) block(s *scratch, p *part, first int) {
 	if t.turned {
 		p.lines = s.plane.floats((p.hi - p.lo) * t.rowsOf * tileColumns)
 	}
+	t.open(s, p)
 	for k := 0; ; k += t.depth {
 		depth := min(t.depth, t.d.K-k)
 		p.last = k+depth == t.d.K
@@ -131,7 +140,9 @@ type part struct {
 	lo, hi int       // panels
 	right  []float32 // panel lo and on
 	lines  []float32 // the transpose of C: [panel][rowsOf][16]
-	last   bool      // pass
+	c      []float32 // the part's rows and columns of C, ldc apart
+	ldc    int
+	last   bool // pass
 }
 
 // panelsOf returns the panels of p's right side.
@@ -168,7 +179,7 @@ func (t *productTask) pass(s *scratch, p *part, k int) {
 		if t.turned {
 			u.c = address(p.lines, (i-p.lo)*t.rowsOf*tileColumns)
 		} else {
-			u.c = address(t.c, p.first*t.ldc+i*tileColumns)
+			u.c = address(p.c, (i-p.lo)*tileColumns)
 			if p.last && t.bias != nil {
 				u.bias = address(t.bias, i*tileColumns)
 			}
@@ -181,21 +192,49 @@ func (t *productTask) pass(s *scratch, p *part, k int) {
 	}
 }
 
+// extent returns the rows and columns of C that p computes.
+func (t *productTask) extent(p *part) (row, column, rows, columns int) {
+	row, column = p.first, p.lo*tileColumns
+	rows, columns = len(p.rows), min(p.hi*tileColumns, t.right.count)-column
+	if t.turned {
+		return column, row, columns, rows
+	}
+	return row, column, rows, columns
+}
+
+// open sets p.c, of 16 bits to float32 that close rounds.
+func (t *productTask) open(s *scratch, p *part) {
+	row, column, rows, columns := t.extent(p)
+	if t.c.halves == nil {
+		p.c, p.ldc = t.c.floats[row*t.ldc+column:], t.ldc
+		return
+	}
+	p.ldc = columns
+	if !t.turned {
+		p.ldc = t.width()
+	}
+	p.c = s.result.floats(rows * p.ldc)
+	for i := 0; i < rows && t.d.Accumulate; i++ {
+		lo := (row+i)*t.ldc + column
+		t.c.read(p.c[i*p.ldc:], lo, lo+columns)
+	}
+}
+
 // finish turns the lines of p and applies what the tile does not know, while
 // the block is in the cache.
 func (t *productTask) finish(p *part) {
-	rows, columns := p.first, p.lo*tileColumns
-	rowsEnd, columnsEnd := p.first+len(p.rows), min(p.hi*tileColumns, t.right.count)
 	if t.turned {
 		t.turn(p)
-		rows, rowsEnd, columns, columnsEnd = columns, columnsEnd, rows, rowsEnd
 	}
-	if t.d.Activation == device.Identity || t.d.Activation == device.ReLU {
-		return
-	}
-	for i := rows; i < rowsEnd; i++ {
-		line := t.c[i*t.ldc+columns : i*t.ldc+columnsEnd]
-		activate(t.set, t.d.Activation, line, line)
+	row, column, rows, columns := t.extent(p)
+	for i := range rows {
+		line := p.c[i*p.ldc:][:columns]
+		if t.d.Activation != device.Identity && t.d.Activation != device.ReLU {
+			activate(t.set, t.d.Activation, line, line)
+		} else if t.c.halves == nil {
+			return
+		}
+		t.c.wrote(line, (row+i)*t.ldc+column)
 	}
 }
 
@@ -216,8 +255,8 @@ func (t *productTask) turn(p *part) {
 			if t.bias != nil {
 				bias = t.bias[p.first+j:][:tileColumns]
 			}
-			c := t.c[i*tileColumns*t.ldc+p.first+j:]
-			t.set.turn(c, p.lines[((i-p.lo)*t.rowsOf+j)*tileColumns:], bias, t.ldc, count, width, flags)
+			c := p.c[(i-p.lo)*tileColumns*p.ldc+j:]
+			t.set.turn(c, p.lines[((i-p.lo)*t.rowsOf+j)*tileColumns:], bias, p.ldc, count, width, flags)
 		}
 	}
 }

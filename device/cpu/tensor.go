@@ -45,6 +45,15 @@ func (t *tensor) wrote(stored []float32, lo int) {
 	}
 }
 
+// put stores src from the element lo on.
+func (t *tensor) put(src []float32, lo int) {
+	if t.halves != nil {
+		t.kind.narrow(t.halves[lo:lo+len(src)], src)
+		return
+	}
+	copy(t.floats[lo:], src)
+}
+
 // from returns t without its first elements.
 func (t *tensor) from(at int) tensor {
 	if t.halves != nil {

@@ -28,6 +28,7 @@ type scratch struct {
 	image     memory // a zero-padded image
 	plane     memory // an image in the other layout
 	wide      memory // 16-bit numbers as float32
+	result    memory // float32 to be rounded to 16 bits
 	steps     []int64
 	sums      []float64
 
