@@ -118,3 +118,15 @@ func (m *mixed) CrossEntropyForward(d device.CrossEntropy, loss, correct, probs,
 func (m *mixed) CrossEntropyBackward(d device.CrossEntropy, dlogits, probs, labels device.Buf, seed float32) {
 	m.k.CrossEntropyBackward(d, dlogits, probs, labels, seed)
 }
+
+func (m *mixed) PoolForward(d device.Pool, y, arg, x device.Buf) { m.k.PoolForward(d, y, arg, x) }
+
+func (m *mixed) PoolBackward(d device.Pool, dx, dy, arg device.Buf) { m.k.PoolBackward(d, dx, dy, arg) }
+
+func (m *mixed) GlobalAvgForward(y, x device.Buf, n, c, h, w int) {
+	m.k.GlobalAvgForward(y, x, n, c, h, w)
+}
+
+func (m *mixed) GlobalAvgBackward(dx, dy device.Buf, n, c, h, w int, accumulate bool) {
+	m.k.GlobalAvgBackward(dx, dy, n, c, h, w, accumulate)
+}

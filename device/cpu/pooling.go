@@ -16,7 +16,7 @@ type poolingTask struct {
 	set        *kernelSet
 	d          device.Pool
 	pass       poolPass
-	x, y       []float32 // or their gradients
+	x, y       tensor // or their gradients
 	arg        []int32
 	accumulate bool
 }
@@ -32,8 +32,8 @@ func (k *kernels) runPooling(t poolingTask) {
 
 func requirePool(kernel string, d device.Pool, xName string, x device.Buf, yName string, y, arg device.Buf) {
 	d.Check(kernel)
-	device.Require(kernel, xName, x, device.F32, d.XLen())
-	device.Require(kernel, yName, y, device.F32, d.YLen())
+	device.RequireFloat(kernel, xName, x, d.XLen())
+	device.RequireFloat(kernel, yName, y, d.YLen())
 	if d.Kind == device.MaxPool {
 		device.Require(kernel, "arg", arg, device.I32, d.YLen())
 	}
@@ -41,7 +41,7 @@ func requirePool(kernel string, d device.Pool, xName string, x device.Buf, yName
 
 func (k *kernels) PoolForward(d device.Pool, y, arg, x device.Buf) {
 	requirePool("PoolForward", d, "x", x, "y", y, arg)
-	t := poolingTask{d: d, pass: poolForward, x: x.F32(), y: y.F32()}
+	t := poolingTask{d: d, pass: poolForward, x: k.set.tensor(x), y: k.set.tensor(y)}
 	if d.Kind == device.MaxPool {
 		t.arg = arg.I32()
 	}
@@ -50,7 +50,7 @@ func (k *kernels) PoolForward(d device.Pool, y, arg, x device.Buf) {
 
 func (k *kernels) PoolBackward(d device.Pool, dx, dy, arg device.Buf) {
 	requirePool("PoolBackward", d, "dx", dx, "dy", dy, arg)
-	t := poolingTask{d: d, pass: poolBackward, x: dx.F32(), y: dy.F32(), accumulate: d.Accumulate}
+	t := poolingTask{d: d, pass: poolBackward, x: k.set.tensor(dx), y: k.set.tensor(dy), accumulate: d.Accumulate}
 	if d.Kind == device.MaxPool {
 		t.arg = arg.I32()
 	}
@@ -58,15 +58,15 @@ func (k *kernels) PoolBackward(d device.Pool, dx, dy, arg device.Buf) {
 }
 
 func (k *kernels) GlobalAvgForward(y, x device.Buf, n, c, h, w int) {
-	device.Require("GlobalAvgForward", "y", y, device.F32, n*c)
-	device.Require("GlobalAvgForward", "x", x, device.F32, device.ImageLen(device.Blocked16, n, c, h, w))
-	k.runPooling(poolingTask{d: device.Pool{N: n, C: c, H: h, W: w}, pass: globalForward, x: x.F32(), y: y.F32()})
+	device.RequireFloat("GlobalAvgForward", "y", y, n*c)
+	device.RequireFloat("GlobalAvgForward", "x", x, device.ImageLen(device.Blocked16, n, c, h, w))
+	k.runPooling(poolingTask{d: device.Pool{N: n, C: c, H: h, W: w}, pass: globalForward, x: k.set.tensor(x), y: k.set.tensor(y)})
 }
 
 func (k *kernels) GlobalAvgBackward(dx, dy device.Buf, n, c, h, w int, accumulate bool) {
-	device.Require("GlobalAvgBackward", "dx", dx, device.F32, device.ImageLen(device.Blocked16, n, c, h, w))
-	device.Require("GlobalAvgBackward", "dy", dy, device.F32, n*c)
-	k.runPooling(poolingTask{d: device.Pool{N: n, C: c, H: h, W: w}, pass: globalBackward, x: dx.F32(), y: dy.F32(), accumulate: accumulate})
+	device.RequireFloat("GlobalAvgBackward", "dx", dx, device.ImageLen(device.Blocked16, n, c, h, w))
+	device.RequireFloat("GlobalAvgBackward", "dy", dy, n*c)
+	k.runPooling(poolingTask{d: device.Pool{N: n, C: c, H: h, W: w}, pass: globalBackward, x: k.set.tensor(dx), y: k.set.tensor(dy), accumulate: accumulate})
 }
 
 func (t *poolingTask) do(s *scratch, plane int) {
@@ -74,36 +74,65 @@ func (t *poolingTask) do(s *scratch, plane int) {
 	n, first := plane/blocks, plane%blocks*block
 	valid := min(block, t.d.C-first)
 	size := t.d.H * t.d.W * block
-	x := t.x[plane*size:][:size]
+	at := n*t.d.C + first
 	switch t.pass {
 	case globalForward:
 		s.sums = grow(s.sums, block)
-		t.average(t.y[n*t.d.C+first:][:valid], x, s.sums)
-		return
+		y := t.y.place(s.pixel[:], at, at+valid, false)
+		t.average(y, t.x.read(t.room(s, size), plane*size, (plane+1)*size), s.sums)
+		t.y.wrote(y, at)
 	case globalBackward:
-		t.spread(x, t.y[n*t.d.C+first:][:valid])
-		return
+		x := t.x.place(t.room(s, size), plane*size, (plane+1)*size, t.accumulate)
+		t.spread(x, t.y.read(s.pixel[:], at, at+valid))
+		t.x.wrote(x, plane*size)
+	default:
+		t.windows(s, plane, size, valid)
 	}
+}
+
+// room is memory for planes of that many floats in all, if any tensor needs it.
+func (t *poolingTask) room(s *scratch, n int) []float32 {
+	if t.x.halves == nil && t.y.halves == nil {
+		return nil
+	}
+	return s.plane.floats(n)
+}
+
+// windows pools a plane, or brings its gradient back.
+func (t *poolingTask) windows(s *scratch, plane, size, valid int) {
 	width := t.d.OutW()
 	out := t.d.OutH() * width * block
+	room := t.room(s, size+out)
+	forward := t.pass == poolForward
+	var x, y []float32
+	if second := room[min(size, len(room)):]; forward {
+		x, y = t.x.read(room, plane*size, (plane+1)*size), t.y.place(second, plane*out, (plane+1)*out, false)
+	} else {
+		x, y = t.x.place(room, plane*size, (plane+1)*size, t.accumulate), t.y.read(second, plane*out, (plane+1)*out)
+	}
 	r := &s.windows
 	r.large, r.stride, r.step = x, t.d.StrideW*block*4, int32(t.d.StrideW)
 	add := t.accumulate || !t.covers()
-	if t.pass == poolBackward && add && !t.accumulate {
+	if !forward && add && !t.accumulate {
 		clear(x)
 	}
 	for oy := range t.d.OutH() {
 		for ox, next := 0, 0; ox < width; ox = next {
 			next = t.window(r, oy, ox)
-			lo, hi := plane*out+(oy*width+ox)*block, plane*out+(oy*width+next)*block
-			r.small, r.pixels = t.y[lo:hi], next-ox
+			lo, hi := (oy*width+ox)*block, (oy*width+next)*block
+			r.small, r.pixels = y[lo:hi], next-ox
 			if t.arg != nil {
-				r.arg = t.arg[lo:hi]
+				r.arg = t.arg[plane*out:][lo:hi]
 			}
 			t.run(r, add, valid)
 		}
 	}
 	*r = windowRun{taps: r.taps[:0]}
+	if forward {
+		t.y.wrote(y, plane*out)
+	} else {
+		t.x.wrote(x, plane*size)
+	}
 }
 
 // run pools the pixels of one run.

@@ -31,6 +31,7 @@ type scratch struct {
 	result    memory // float32 to be rounded to 16 bits
 	steps     []int64
 	sums      []float64
+	pixel     [block]float32
 
 	windows windowRun
 
