@@ -27,7 +27,7 @@ func (t *Tape) CutEmbedding(ids *Var, w *Param, partners Partners) *Var {
 	op.choose(layer, ids, w.Part)
 	t.kernels.Fill(op.y.Value, 0)
 	for i, place := range op.places.I32()[:op.d.Rows] {
-		t.kernels.Copy(op.row(op.y.Value, place), op.row(op.w.Value, op.vectors.I32()[i]))
+		t.copy(op.row(op.y.Value, place), op.row(op.w.Value, op.vectors.I32()[i]))
 	}
 	settle(partners.Start(device.Sum, op.y.Value, layer), layer, "sum of the partners' vectors")
 	return op.y
@@ -63,10 +63,15 @@ func (op *cutEmbeddingOp) BackwardWeight(t *Tape) {
 	for i, place := range op.places.I32()[:op.d.Rows] {
 		t.kernels.Copy(op.row(own, int32(i)), op.row(dy, place))
 	}
-	d := op.d
-	dw, accumulate := t.GradOf(op.w)
-	d.Accumulate = accumulate
-	t.kernels.EmbeddingBackward(d, dw, own, op.vectors.Slice(0, d.Rows))
+	d, vectors := op.d, op.vectors.Slice(0, op.d.Rows)
+	var dw device.Buf
+	if p := op.w.param; p.Sparse {
+		dw, d.Accumulate = p.sparseSlot(t), true
+		p.rows.add(d.Count, vectors.I32())
+	} else {
+		dw, d.Accumulate = t.GradOf(op.w)
+	}
+	t.kernels.EmbeddingBackward(d, dw, own, vectors)
 	t.Deliver(op.w)
 	t.arena.Put(own)
 }

@@ -116,7 +116,7 @@ func (s *session) lend(m *models.Model) error {
 // what a second sample adds to a first one, times the samples of a micro-batch.
 func (s *session) countCosts() (costs []parallel.BlockCost, err error) {
 	defer nn.Catch(&err)
-	model, err := s.newModel()
+	model, _, err := s.probeModel()
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ const profilePasses = 3
 // measureCosts replaces counted times by measured ones, in milliseconds.
 func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCost, err error) {
 	defer nn.Catch(&err)
-	model, err := s.newModel()
+	model, _, err := s.probeModel()
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,7 @@ func DryRun(job Job, world int, w io.Writer) (err error) {
 type dryRun struct {
 	*session
 	world, columns int
+	partners       *absent
 	list           schedule.Schedule // of the longest column
 	timing         schedule.Timing
 	held           func(stage int) int
@@ -64,7 +65,7 @@ func (d *dryRun) prepare() (err error) {
 	if d.training, err = d.data.Training(data.Augment{}, c.Train.Seed); err != nil {
 		return err
 	}
-	if d.model, err = d.newModel(); err != nil {
+	if d.model, d.partners, err = d.probeModel(); err != nil {
 		return err
 	}
 	costs, err := d.countCosts()
@@ -113,11 +114,10 @@ func (d *dryRun) table(w io.Writer) error {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "stage\tplace\tblocks\tforward ms\tbackward ms\tmicro-batches held\tactivations\tweights, gradients, optimizer\tpeak memory")
-	tensor := d.cfg.Parallel.Tensor
 	for stage, place := range d.owners {
 		c := d.pipeline.Cost(stage)
-		weights := c.Parameters * (2 + states) / tensor
-		activations := c.Activations * d.held(stage) / tensor
+		weights := c.Parameters * (2 + states)
+		activations := c.Activations * d.held(stage)
 		fmt.Fprintf(t, "%d\t%d\t%s\t%.3g\t%.3g\t%d\t%s\t%s\t%s\n", stage, place, c.Name, c.Forward, c.Backward, d.held(stage),
 			amount(float64(activations)), amount(float64(weights)), amount(float64(activations+weights)))
 	}
@@ -169,15 +169,38 @@ func (d *dryRun) links(w io.Writer) error {
 	}
 	if d.columns > 1 {
 		for stage := range d.owners {
-			bytes := float64(d.pipeline.Cost(stage).Parameters / p.Tensor)
+			bytes := float64(d.pipeline.Cost(stage).Parameters)
 			fmt.Fprintf(w, "stage %d: the gradients of %d columns are summed: %s, of which each rank sends %s (wire %s)\n",
 				stage, d.columns, amount(bytes), amount(2*bytes*float64(d.columns-1)/float64(d.columns)), d.cfg.Fusion.Wire.Name)
 		}
+	}
+	if p.Tensor > 1 {
+		bytes, err := d.partialSums()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%d ranks share each layer: of a micro-batch %s of partial results are summed in the forward pass and about as much in the backward pass, of which each rank sends %s\n",
+			p.Tensor, amount(bytes), amount(2*bytes*float64(p.Tensor-1)/float64(p.Tensor)))
 	}
 	if d.world == 1 {
 		fmt.Fprintln(w, "nothing goes between ranks")
 	}
 	return nil
+}
+
+// partialSums returns the bytes that partners sum in a forward pass.
+func (d *dryRun) partialSums() (bytes float64, err error) {
+	defer nn.Catch(&err)
+	if err := d.lend(d.model); err != nil {
+		return 0, err
+	}
+	sums := func(n int) float64 {
+		before := d.partners.bytes
+		d.countPass(d.model, n)
+		return float64(d.partners.bytes - before)
+	}
+	one := sums(1)
+	return one + (sums(2)-one)*float64(d.micro-1), nil
 }
 
 // amount writes a number of bytes in the unit that suits it.

@@ -61,9 +61,11 @@ func (s *session) activations() (bytes float64, err error) {
 		return nil
 	}
 	if s.partners != nil { // some of whom may not measure
-		return bytes, s.partners.Silent(measure)
+		err = s.partners.Silent(measure)
+	} else {
+		err = measure()
 	}
-	return bytes, measure()
+	return bytes, err
 }
 
 // keeps is what a forward pass of n samples holds at its end or, with

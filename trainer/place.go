@@ -37,15 +37,30 @@ func (s *session) build() (err error) {
 	return err
 }
 
-// newModel makes the model that the configuration names.
+// newModel makes the model that the configuration names, of which this rank has a
+// part where it has partners.
 func (s *session) newModel() (*models.Model, error) {
-	network := s.cfg.Network(s.data.Shape())
-	if s.partners != nil {
-		if err := network.Shares(s.partners.Size()); err != nil {
-			return nil, s.cfg.Errorf("parallel.tensor", "parallel.tensor: %v", err)
-		}
-		network.Partners = s.partners
+	if s.partners == nil {
+		return s.modelOf(nil)
 	}
+	return s.modelOf(s.partners)
+}
+
+// probeModel is newModel for passes that find out what they take, on one rank
+// alone: the same on all ranks.
+func (s *session) probeModel() (*models.Model, *absent, error) {
+	alone := &absent{size: s.cfg.Parallel.Tensor}
+	m, err := s.modelOf(alone)
+	return m, alone, err
+}
+
+// modelOf makes the model, or the part of it that one of partners has.
+func (s *session) modelOf(partners nn.Partners) (*models.Model, error) {
+	network := s.cfg.Network(s.data.Shape())
+	if err := network.Shares(s.cfg.Parallel.Tensor); err != nil {
+		return nil, s.cfg.Errorf("parallel.tensor", "parallel.tensor: %v", err)
+	}
+	network.Partners = partners
 	m, err := models.New(network)
 	if err != nil {
 		return nil, fmt.Errorf("model.name: %w", err)
