@@ -37,7 +37,8 @@ type pipelined struct {
 	wire     device.Type
 	recomp   bool
 	paired   bool
-	evaluate func(m Micro, s nn.Score) // after the steps
+	evaluate func(m Micro, s nn.Score)     // after the steps
+	around   func(step func() error) error // runs a step
 }
 
 // state is what a run ends with, over all ranks.
@@ -157,7 +158,11 @@ func (p pipelined) rank(ctx context.Context, world collective.Comm, out *state) 
 
 func (p pipelined) train(ctx context.Context, g *GradFusion, e *Executor, stages []Stage, out *state) error {
 	for range p.steps {
-		if err := e.Step(ctx, p.samples, p.micro); err != nil {
+		step := func() error { return e.Step(ctx, p.samples, p.micro) }
+		if p.around == nil {
+			p.around = func(step func() error) error { return step() }
+		}
+		if err := p.around(step); err != nil {
 			return err
 		}
 		if err := g.Step(0.05); err != nil {
