@@ -29,6 +29,10 @@ func (c *Config) checkPipeline() error {
 		}
 		return nil
 	}
+	if c.Train.Deterministic == "world" && p.ActivationWire != "f32" {
+		return c.Errorf("parallel.activation_wire", "parallel.activation_wire: %s is refused under train.deterministic: world, because what it rounds depends on where the model is cut; "+
+			"use f32, or train.deterministic: off", p.ActivationWire)
+	}
 	if IsFile(p.Schedule) {
 		return nil // which says how many stages there are
 	}
