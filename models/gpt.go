@@ -13,7 +13,8 @@ import (
 // gpt is GPT-2 (Radford et al. 2019) in the form of nanoGPT, whose names it
 // has: embeddings of tokens and positions, blocks of causal attention and a
 // perceptron, each after a LayerNorm and beside a shortcut, a last LayerNorm,
-// and logits by the table of token embeddings. There is no dropout of attention
+// and logits by the table of token embeddings, or by a matrix of their own, so that
+// the gradient of the table is sparse. There is no dropout of attention
 // weights.
 //
 //	tokens N x T -> vectors N x T x features -> logits N x T x vocabulary
@@ -39,8 +40,13 @@ func gpt(c Config) ([]nn.Block, error) {
 	for i := range layers {
 		blocks = append(blocks, newTransformer(fmt.Sprintf("h.%d", i), features, heads, layers, c))
 	}
-	return append(blocks, nn.NewSeq("head",
-		nn.NewLayerNorm("transformer.ln_f", features, nn.LayerNormConfig{}), &nn.Linear{Weight: first.tokens.Weight, Cut: first.tokens.Cut})), nil
+	logits := &nn.Linear{Weight: first.tokens.Weight, Cut: first.tokens.Cut}
+	if c.SparseEmbedding {
+		first.tokens.Weight.Sparse = true
+		logits = nn.NewLinear("lm_head", features, c.Vocabulary, nn.LinearConfig{NoBias: true, Cut: first.tokens.Cut})
+		logits.Weight.Init = normal(0.02)
+	}
+	return append(blocks, nn.NewSeq("head", nn.NewLayerNorm("transformer.ln_f", features, nn.LayerNormConfig{}), logits)), nil
 }
 
 // WithDefaults returns c with the sizes of a gpt that are zero replaced by their

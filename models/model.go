@@ -32,6 +32,9 @@ type Config struct {
 	// Layers, Heads and Features override the blocks of gpt, its attention
 	// heads, and the features of a token.
 	Layers, Heads, Features int
+	// SparseEmbedding gives gpt a matrix of its own for the logits, lm_head, so that
+	// the gradient of its token embedding has the rows of a step's tokens only.
+	SparseEmbedding bool
 	// Dropout is the probability before the last layer; in mlp after each
 	// hidden layer, in gpt after the embedding and in each block.
 	Dropout float32

@@ -36,7 +36,7 @@ type LossError struct {
 }
 
 func (e *LossError) Error() string {
-	return fmt.Sprintf("step %d: the loss of micro-batch %d, on rank %d, is %v", e.Step, e.Micro, e.Rank, e.Loss)
+	return fmt.Sprintf("the loss of step %d is %v, first in micro-batch %d on rank %d", e.Step, e.Loss, e.Micro, e.Rank)
 }
 
 // ErrSkipped is wrapped by Wait's error when a rank did not run every micro-batch

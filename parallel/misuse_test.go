@@ -77,7 +77,7 @@ var misuses = []struct {
 				b.Input.F32()[3] = float32(math.NaN())
 			}
 		})
-	}, want: "step 1: the loss of micro-batch 5, on rank 1, is NaN"},
+	}, want: "the loss of step 1 is NaN, first in micro-batch 5 on rank 1"},
 	{name: "a batch in the middle left out", each: func(r *rankInStep, m Micro) error {
 		if m.Index == 5 {
 			return nil

@@ -18,12 +18,8 @@ import (
 // precision is what every pass of the model computes in.
 func (s *session) precision() nn.Precision { return s.cfg.AMP.Settings().Precision() }
 
-// update ends a step. A loss that is no finite number ends the training, unless
-// a loss scale deals with it as with gradients that overflow.
+// update ends a step.
 func (s *session) update(index int, o parallel.Outcome, rate float32) error {
-	if s.scaler == nil && !finite(o.Loss) {
-		return fmt.Errorf("%w: the loss of step %d is %v; a smaller optim.lr, or optim.clip_norm, may help", ErrDiverged, index+1, o.Loss)
-	}
 	err := s.fusion.Step(rate)
 	if errors.Is(err, amp.ErrOverflow) {
 		return fmt.Errorf("%w: %w, the last time %s; a smaller optim.lr, optim.clip_norm or amp.type: bf16 may help", ErrDiverged, err, where(s.fusion.Overflow()))

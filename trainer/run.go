@@ -31,6 +31,8 @@ type session struct {
 	job  Job
 	cfg  *config.Config
 	comm collective.Comm
+	// norms joins the ranks that share statistics of BatchNorm; nil: none do.
+	norms collective.Comm
 	parts
 	mesh     *parallel.Mesh
 	partners *parallel.Partners // nil: layers are not cut
@@ -163,6 +165,7 @@ func (s *session) prepare(ctx context.Context) error {
 		s.build,
 		func() error { return s.divide(ctx) },
 		s.materialize,
+		func() error { return s.joinNorms(ctx) },
 	} {
 		if err := do(); err != nil {
 			return err
@@ -230,7 +233,7 @@ func (s *session) step(ctx context.Context, index int) error {
 		s.fusion.Average()
 	}
 	if err := s.executor.Step(ctx, samples, s.micro); err != nil {
-		return err
+		return diverged(err)
 	}
 	o := s.fusion.Outcome()
 	if index == 0 {
@@ -287,6 +290,7 @@ func (s *session) close() error {
 	if s.fusion != nil {
 		errs = append(errs, s.fusion.Close())
 	}
+	errs = append(errs, s.closeNorms())
 	if s.figures != nil {
 		errs = append(errs, s.figures.close())
 	}

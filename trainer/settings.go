@@ -26,7 +26,7 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 		world = s.comm
 	}
 	return parallel.FusionConfig{
-		World:  world,
+		World: world, SyncBatchNorm: s.norms,
 		Device: s.device, ThresholdMB: f.ThresholdMB, FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
 		Deterministic: s.cfg.Train.Deterministic == "world",
 		Shard:         s.cfg.Parallel.ShardOptimizer,

@@ -19,7 +19,7 @@ func (c *Config) belongsTo(key string) string {
 		{"model.shortcut model.stages model.base_channels", "model.name", c.Model.Name,
 			"resnet20 resnet32 resnet44 resnet56 resnet110 resnet18 resnet34 resnet50 resnet101 resnet152"},
 		{"model.hidden", "model.name", c.Model.Name, "mlp cnn"},
-		{"model.layers model.heads model.width model.context", "model.name", c.Model.Name, "gpt"},
+		{"model.layers model.heads model.width model.context model.sparse_embedding", "model.name", c.Model.Name, "gpt"},
 		{"data.augment", "data.name", c.Data.Name, setNames(false)},
 		{"data.tokens data.test_share", "data.name", c.Data.Name, "bible text"},
 		{"data.channels data.height data.width data.classes", "data.name", c.Data.Name, "synthetic"},

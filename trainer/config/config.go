@@ -43,6 +43,9 @@ type Model struct {
 	Width        int     `yaml:"width"`         // gpt: features of a token
 	Context      int     `yaml:"context"`       // gpt: tokens of a window
 	Dropout      float64 `yaml:"dropout"`
+	// gpt: a matrix of its own for the logits, and gradients of the embedding that
+	// travel by rows
+	SparseEmbedding bool `yaml:"sparse_embedding"`
 }
 
 // Optim is the optimizer and its learning rate over time.
@@ -59,6 +62,7 @@ type Optim struct {
 	WeightDecay         float64  `yaml:"weight_decay"`
 	DecayNormsAndBiases bool     `yaml:"decay_norms_and_biases"`
 	ClipNorm            float64  `yaml:"clip_norm"` // 0: no clipping
+	Lazy                bool     `yaml:"lazy"`      // model.sparse_embedding
 	Schedule            Schedule `yaml:"schedule"`
 }
 

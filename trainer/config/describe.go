@@ -49,6 +49,7 @@ model.heads  of gpt: attention heads, which divide the width; 0 is 4
 model.width  of gpt: features of a token; 0 is 128
 model.context  of gpt: tokens that it sees at once, and that a sample has; 0 is 128
 model.dropout  probability before the last layer; in mlp after each hidden layer, in gpt after the embedding and in each block
+model.sparse_embedding  gpt: a matrix of its own for the logits, so that the gradient of the token embedding travels by rows where that is less
 data.name  the data set; "train data list" shows them
 data.path  directory with the set's files, of a text its file; "" is the embedded copy
 data.batch  samples of one optimizer step, over all ranks
@@ -75,6 +76,7 @@ optim.epsilon  of adam, adamw, rmsprop, adagrad (1e-10 unless given) and lamb (1
 optim.weight_decay  factor of the decay; adamw and lamb decay the weights themselves, the others add to the gradient
 optim.decay_norms_and_biases  let weight decay act on norms and biases too
 optim.clip_norm  largest global norm of the gradients; 0 clips nothing
+optim.lazy  with model.sparse_embedding: rows of the embedding that a step does not look up keep weights and moments
 optim.schedule.name  constant, step, multistep, linear, cosine, polynomial, onecycle
 optim.schedule.warmup  linear rise at the start, of onecycle along half a cosine (0.3 unless given): a share of the run below 1, a number of steps otherwise
 optim.schedule.gamma  of step and multistep: the factor of a drop

@@ -14,7 +14,7 @@ func (c *Config) Network(in data.Shape) models.Config {
 	out := models.Config{Name: m.Name, Channels: in.Channels, Height: in.Height, Width: in.Width, Classes: in.Classes,
 		Vocabulary: in.Vocabulary, Context: in.Context, Dropout: float32(m.Dropout)}
 	if c.belongsTo("model.layers") == "" {
-		out.Layers, out.Heads, out.Features = m.Layers, m.Heads, m.Width
+		out.Layers, out.Heads, out.Features, out.SparseEmbedding = m.Layers, m.Heads, m.Width, m.SparseEmbedding
 	}
 	if c.belongsTo("model.stem") == "" {
 		out.Stem = m.Stem
@@ -31,7 +31,7 @@ func (c *Config) Network(in data.Shape) models.Config {
 // Optimizer returns the settings in optim's form.
 func (o Optim) Optimizer() optim.Config {
 	out := optim.Config{Name: o.Name, Momentum: float32(o.Momentum), Dampening: float32(o.Dampening), Beta1: float32(o.Beta1), Beta2: float32(o.Beta2),
-		Alpha: float32(o.Alpha), Trust: float32(o.Trust), Epsilon: float32(o.Epsilon), WeightDecay: float32(o.WeightDecay), DecayNormsAndBiases: o.DecayNormsAndBiases}
+		Alpha: float32(o.Alpha), Trust: float32(o.Trust), Epsilon: float32(o.Epsilon), WeightDecay: float32(o.WeightDecay), DecayNormsAndBiases: o.DecayNormsAndBiases, Lazy: o.Lazy}
 	if (o.Name == "momentum" || o.Name == "nesterov") && o.Momentum == 0 {
 		out.Name = "sgd" // the same update; a zero there would mean 0.9
 	}

@@ -7,7 +7,6 @@ import "reflect"
 // deletes its row. Names that are refused are in choices.
 func unsupported() []struct{ key, feature string } {
 	return []struct{ key, feature string }{
-		{"parallel.sync_batchnorm", "BatchNorm over ranks"},
 		{"launch.rendezvous", "an address to meet at (set MASTER_ADDR and MASTER_PORT)"},
 		{"launch.hosts", "starting processes on other hosts"},
 		{"launch.max_restarts", "restarts"},
