@@ -19,6 +19,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/shm"
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/collective/tcp"
+	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/optim"
 	"github.com/gradfusion/gradfusion/parallel/schedule"
@@ -41,6 +42,7 @@ type combination struct {
 	augment   string
 	dropout   float64
 	level     string // of mixed precision, and its type
+	tensor    int    // ranks that share each layer: they round partial sums
 
 	layout
 	then      layout // of a job that continues
@@ -67,10 +69,10 @@ func blocks(model string) int {
 }
 
 // drawLayout draws one that the model has blocks enough for.
-func drawLayout(r *rand.Rand, model string) layout {
+func drawLayout(r *rand.Rand, model string, tensor int) layout {
 	for {
-		l := layout{ranks: 1 + r.IntN(4), pipeline: 1}
-		if l.pipeline = 1 + r.IntN(l.ranks); l.ranks%l.pipeline != 0 {
+		l := layout{ranks: tensor * (1 + r.IntN(max(4/tensor, 2)))}
+		if l.pipeline = 1 + r.IntN(l.ranks/tensor); l.ranks/tensor%l.pipeline != 0 {
 			continue
 		}
 		if l.pipeline == 1 {
@@ -94,7 +96,10 @@ func draw(r *rand.Rand) combination {
 		dropout: []float64{0, 0.25}[r.IntN(2)], recompute: pick("none", "blocks"), shard: r.IntN(2) == 0,
 		threads: 1 + r.IntN(2), overlap: r.IntN(4) > 0, stopAfter: r.IntN(gridSteps), async: r.IntN(2) == 0,
 	}
-	c.layout, c.then = drawLayout(r, c.model), drawLayout(r, c.model)
+	if c.tensor = 1; models.Cuts(c.model) {
+		c.tensor = 1 + r.IntN(3)
+	}
+	c.layout, c.then = drawLayout(r, c.model, c.tensor), drawLayout(r, c.model, c.tensor)
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
 	c.level = pick("O0", "O0", "O0", "O1 f16", "O2 f16", "O2 bf16", "O3 bf16")
 	return c
@@ -102,15 +107,15 @@ func draw(r *rand.Rand) combination {
 
 // computes is the part that decides the result.
 func (c combination) computes() combination {
-	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level,
-		layout: layout{ranks: 1, pipeline: 1}, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
+	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level, tensor: c.tensor,
+		layout: layout{ranks: c.tensor, pipeline: 1}, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
 }
 
 func (c combination) config(t *testing.T, dir string) *config.Config {
 	set := []string{
 		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), "model.recompute=" + c.recompute, fmt.Sprint("parallel.shard_optimizer=", c.shard), fmt.Sprint("data.batch=", c.batch),
 		"optim.name=" + c.optimizer, "optim.lr=0.01", fmt.Sprint("optim.clip_norm=", c.clip),
-		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never",
+		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never", fmt.Sprint("parallel.tensor=", c.tensor),
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),
 		"checkpoint.every=1 steps", fmt.Sprint("checkpoint.async=", c.async), "checkpoint.dir=" + dir,
 	}
@@ -121,7 +126,7 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 		set = append(set, "amp.level="+level, "amp.type="+kind)
 	}
 	if c.model == "gpt" {
-		set = append(set, "model.layers=2", "model.heads=2", "model.width=12", "model.context=7",
+		set = append(set, "model.layers=2", "model.heads=3", "model.width=12", "model.context=7",
 			"data.name=synthetic-text", "data.vocabulary=19", "data.train_samples=100", "data.test_samples=30")
 	} else {
 		set = append(set, "data.name=digits", "data.augment="+c.augment)
