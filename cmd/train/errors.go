@@ -79,6 +79,9 @@ func paragraph(err error) string {
 	if errors.As(err, &said) {
 		return said.text
 	}
+	if words, picture := cutPicture(err.Error()); picture != "" {
+		return wrapAbove("train: " + words + picture)
+	}
 	reason, excerpt, _ := strings.Cut(err.Error(), "\n")
 	out := wrap("train: "+reason, width)
 	if excerpt != "" {
@@ -89,6 +92,30 @@ func paragraph(err error) string {
 		}
 	}
 	return out
+}
+
+// pictureHead is the end of the line above a schedule's picture in an error of
+// package parallel.
+const pictureHead = " of the pipeline was at\n"
+
+// cutPicture cuts a text in front of the picture that it ends with; picture is
+// empty where there is none.
+func cutPicture(text string) (words, picture string) {
+	head, picture, found := strings.Cut(text, pictureHead)
+	if !found {
+		return text, ""
+	}
+	return head + pictureHead, picture
+}
+
+// wrapAbove is wrap for a text that may end with a picture, which stays as it is.
+func wrapAbove(text string) string {
+	words, picture := cutPicture(text)
+	if picture == "" {
+		return wrap(text, width)
+	}
+	at := strings.LastIndexByte(strings.TrimSuffix(words, "\n"), '\n') + 1 // the line above the picture
+	return wrap(words[:at], width) + words[at:] + strings.TrimSuffix(picture, "\n") + "\n"
 }
 
 // wrap breaks a text at spaces. A longer word stays whole.

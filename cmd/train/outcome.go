@@ -92,7 +92,7 @@ func workersEnded(code int, err error, rankZero string) error {
 		if witness != failure.Rank && strings.HasPrefix(saw, "train: ") {
 			text += fmt.Sprintf(". What rank %d saw of it: %s", witness, strings.TrimPrefix(saw, "train: "))
 		}
-		return &told{wrap(text, width), code}
+		return &told{wrapAbove(text), code}
 	}
 	words := rankZero
 	if failure.Rank != 0 {
@@ -107,7 +107,7 @@ func workersEnded(code int, err error, rankZero string) error {
 		first, _, _ := strings.Cut(words, "\n")
 		return &told{paragraph(&bug{what: rank + " ended with \"" + first + "\"" + inFile(failure.Log)}), exitFailed}
 	case failure.Rank != 0 && code != exitUsage && words != rankZero:
-		words = wrap("train: "+rank+": "+strings.TrimPrefix(words, "train: "), width)
+		words = wrapAbove("train: " + rank + ": " + strings.TrimPrefix(words, "train: "))
 	}
 	return &told{words, code}
 }
