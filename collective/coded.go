@@ -35,10 +35,14 @@ type coding struct {
 	most    int     // bytes of the largest encoded part
 }
 
-// codedPiece is the most elements that are encoded at once: they and their
-// bytes stay in the second-level cache. Encoded they fit an eager message, which
-// waits for nobody.
-const codedPiece = 1 << 16
+// A piece is what is encoded at once. Encoded it fits an eager message, which
+// waits for nobody, and it is not longer than what overlaps well: an eighth of
+// what a rank sums, but for short ones, of which messages would be tiny.
+const (
+	codedLeast = 1 << 16
+	codedMost  = 1 << 19
+	codedTurns = 8
+)
 
 // codedGrain is what lengths are a multiple of, where they are long enough.
 const codedGrain = 256
@@ -84,16 +88,16 @@ func (g *Group) compileCoded(c *Call) (*program, error) {
 
 // cut cuts the vector in columns and those in pieces.
 func (f *coding) cut(length int) {
-	piece := codedPiece
-	for f.codec.EncodedLen(piece) > smallLimit && piece > codedGrain {
-		piece -= codedGrain
-	}
 	columns := cutEvenly(0, length, f.columns)
 	longest := 0
 	for j := range f.columns {
-		longest = max(longest, columns[j+1]-columns[j])
+		longest = max(longest, (columns[j+1]-columns[j]+len(f.sites)-1)/len(f.sites))
 	}
-	f.pieces = max(1, (longest+piece*len(f.sites)-1)/(piece*len(f.sites)))
+	piece := min(max(codedLeast, longest/codedTurns), codedMost)
+	for f.codec.EncodedLen(piece) > smallLimit && piece > codedGrain {
+		piece -= codedGrain
+	}
+	f.pieces = max(1, (longest+piece-1)/piece)
 	for j := range f.columns {
 		f.cuts = append(f.cuts, cutEvenly(columns[j], columns[j+1], f.pieces))
 	}
