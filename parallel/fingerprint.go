@@ -88,17 +88,8 @@ func (g *GradFusion) synchronise(ctx context.Context, s *stage) error {
 		return nil
 	}
 	tensors := append(Params(s.params), States(s.states)...)
-	structure := sha256.New()
-	for _, t := range tensors {
-		writeHeader(structure, t)
-	}
-	structure.Write([]byte(g.cfg.Device.Name()))
-	fmt.Fprint(structure, g.cfg.Deterministic, g.cfg.Shard, g.cfg.LocalSGD, g.cfg.thresholdBytes(), g.cfg.firstBytes(), g.cfg.Wire)
-	if r, err := firstDifference(ctx, s.Comm, structure.Sum(nil)); err != nil {
+	if err := compareStructure(ctx, s.Comm, g.structure(s)); err != nil {
 		return err
-	} else if r >= 0 {
-		return fmt.Errorf("%w: rank %d has other parameters, fusion settings or kernels (%s here) than rank 0: start all ranks with one configuration on like machines",
-			ErrDiffer, r, g.cfg.Device.Name())
 	}
 	// Weights that come from one seed are equal already, and need not travel.
 	if r, err := firstDifference(ctx, s.Comm, fingerprint(tensors)); err != nil || r < 0 {

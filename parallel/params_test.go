@@ -135,22 +135,6 @@ func TestUnusedParameters(t *testing.T) {
 	}
 }
 
-// TestRanksOfOtherModelsAreRefused starts ranks with networks that differ.
-func TestRanksOfOtherModelsAreRefused(t *testing.T) {
-	err := world(t.Context(), 3, func(ctx context.Context, c collective.Comm) error {
-		dev := naive.New()
-		blocks := []nn.Block{nn.NewSeq("a", linear("fc", 4, 4+c.Rank()/2))}
-		if err := nn.Materialize(dev, blocks, 1); err != nil {
-			return err
-		}
-		opt, _ := optim.New(optim.Config{})
-		_, err := NewGradFusion(ctx, []Stage{{Blocks: blocks, Comm: c}}, opt, FusionConfig{Device: dev})
-		return err
-	})
-	require.ErrorIs(t, err, ErrDiffer)
-	require.ErrorContains(t, err, "rank 2")
-}
-
 // TestDriftIsNamed changes a parameter on one rank behind GradFusion's back.
 func TestDriftIsNamed(t *testing.T) {
 	err := world(t.Context(), 2, func(ctx context.Context, c collective.Comm) error {
