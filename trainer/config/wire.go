@@ -2,6 +2,25 @@ package config
 
 import "github.com/gradfusion/gradfusion/parallel"
 
+// yieldWire takes back a 16-bit wire, which a configuration carries as advice,
+// where a later source chooses something that it does not go with.
+func (c *Config) yieldWire() error {
+	w := &c.Fusion.Wire
+	if w.Name != "f16" && w.Name != "bf16" {
+		return nil
+	}
+	for key, chosen := range map[string]bool{
+		"train.deterministic":  c.Train.Deterministic == "world",
+		"train.local_sgd":      c.Train.LocalSGD > 0,
+		"collective.algorithm": c.Collective.Algorithm != "auto",
+	} {
+		if chosen && c.Position(key).source > c.Position("fusion.wire.name").source {
+			w.Name, c.Fusion.WireScope = "f32", "all"
+		}
+	}
+	return nil
+}
+
 // checkWire finds settings that do not go with a format of gradients on the wire.
 func (c *Config) checkWire() error {
 	w, scope := &c.Fusion.Wire, c.Fusion.WireScope
