@@ -7,12 +7,16 @@ import (
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
 )
 
 // Partners are the ranks of a Comm as nn.Partners: they share the layers of one
 // stage (tensor parallelism). The Comm is for their sums alone, so that these do
 // not wait behind others. Partners are used by one goroutine.
 type Partners struct {
+	// Events, when set, receives a span for each time that a pass waits for a sum.
+	Events *observe.Recorder
+
 	ctx       context.Context
 	comm      collective.Comm
 	algorithm string
@@ -79,10 +83,13 @@ func (p *Partners) take() *partnerCall {
 
 // Wait implements nn.Pending.
 func (c *partnerCall) Wait() (err error) {
+	p := c.partners
 	if c.work != nil {
-		err = c.work.Wait(c.partners.ctx)
+		start := p.Events.Now()
+		err = c.work.Wait(p.ctx)
+		p.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for partners", Start: start, End: p.Events.Now()})
 	}
 	c.work = nil
-	c.partners.free = append(c.partners.free, c)
+	p.free = append(p.free, c)
 	return err
 }

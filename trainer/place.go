@@ -19,6 +19,7 @@ func (s *session) place(ctx context.Context) (err error) {
 	}
 	if c.Tensor > 1 {
 		s.partners = parallel.NewPartners(ctx, s.mesh.Partners, s.cfg.Train.Deterministic == "world")
+		s.partners.Events = s.job.Events
 	}
 	return nil
 }
