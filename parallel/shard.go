@@ -47,10 +47,8 @@ func (b *bucket) scattered() bool {
 
 // own returns the part of a parameter that a rank updates; it is empty if lo =
 // hi.
-func (e *entry) own(rank int) (lo, hi int) { return e.part(rank, e.param.Len()) }
-
-func (e *entry) part(rank, n int) (lo, hi int) {
-	b := e.bucket
+func (e *entry) own(rank int) (lo, hi int) {
+	b, n := e.bucket, e.param.Len()
 	if b.bounds == nil {
 		return 0, n
 	}
