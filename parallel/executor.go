@@ -80,8 +80,12 @@ func NewExecutor(c ExecutorConfig) *Executor {
 
 // Step runs the forward and backward passes of a step of that many samples and
 // waits for its gradients; the caller then calls GradFusion.Step. An error
-// names the step, the stage and the micro-batch.
+// names the step, the stage and the micro-batch. Gradients accumulate over the
+// micro-batches of the step, so it does not go inside GradFusion.NoSync.
 func (e *Executor) Step(ctx context.Context, samples, micro int) error {
+	if e.cfg.Fusion.noSync {
+		return errWholeStep
+	}
 	e.training = true
 	return e.run(ctx, e.cfg.Fusion.Micros(samples, micro), e.cfg.Feed)
 }
@@ -175,5 +179,7 @@ func (e *Executor) Activations() int {
 	}
 	return bytes
 }
+
+var errWholeStep = errors.New("parallel: Executor.Step inside NoSync: it runs a whole step, whose gradients are summed at its end; more micro-batches in a step accumulate")
 
 var errOneStage = errors.New("parallel: a model in several stages needs ExecutorConfig.Pipe and ExecutorConfig.Schedule")

@@ -10,6 +10,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/naive"
+	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/optim"
 )
@@ -62,4 +63,13 @@ func TestExecutorSaysWhereItFailed(t *testing.T) {
 			require.EqualError(t, errs[0], c.want, "the other rank is told")
 		})
 	}
+}
+
+func TestExecutorRunsWholeSteps(t *testing.T) {
+	gradients(t, mlpConfig, 1, func(ctx context.Context, c collective.Comm, g *GradFusion, m *models.Model, s samples) error {
+		e := NewExecutor(ExecutorConfig{Fusion: g, Device: naive.New(), Loss: crossEntropy,
+			Feed: func(_ context.Context, m Micro) (Batch, error) { return s.batch(m), nil }})
+		require.ErrorIs(t, g.NoSync(func() error { return e.Step(ctx, len(s.y), 4) }), errWholeStep)
+		return e.Step(ctx, len(s.y), 4)
+	})
 }
