@@ -3,9 +3,13 @@ package config
 import "github.com/gradfusion/gradfusion/parallel"
 
 // yieldWire takes back a 16-bit wire, which a configuration carries as advice,
-// where a later source chooses something that it does not go with.
+// where a later source chooses something that it does not go with; likewise the
+// scope of a wire for which a later source chooses one that has none.
 func (c *Config) yieldWire() error {
 	w := &c.Fusion.Wire
+	if later := c.Position("fusion.wire.name").source > c.Position("fusion.wire_scope").source; later && (w.Name == "f32" || w.Name == parallel.PowerSGD) {
+		c.Fusion.WireScope = "all"
+	}
 	if w.Name != "f16" && w.Name != "bf16" {
 		return nil
 	}

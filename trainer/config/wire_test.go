@@ -20,6 +20,11 @@ func TestWireGivesWay(t *testing.T) {
 		_, err = load(t, "fusion: {wire: int8}\nset: "+later+"\n")
 		require.Error(t, err, later)
 	}
+	for _, name := range []string{"f32", "powersgd"} {
+		c, err := load(t, advice+"set: fusion.wire="+name+"\n")
+		require.NoError(t, err)
+		require.Equal(t, name+" all", c.Fusion.Wire.Name+" "+c.Fusion.WireScope)
+	}
 	c, err := load(t, advice+"set: train.seed=2\n")
 	require.NoError(t, err)
 	require.Equal(t, "f16", c.Fusion.Wire.Name)
