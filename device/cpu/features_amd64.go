@@ -49,6 +49,8 @@ func avx512Kernels() *kernelSet {
 	set.tile = func(t *tile) { t.each(2, rowsAVX512, tileWide) }
 	set.winogradKernels, set.windowKernels = winogradsAVX512(), windowsAVX512()
 	set.depth, set.turnsProducts = 2048, true
+	set.f16 = halvesWide(widenF16AVX512, narrowF16AVX512, set.f16)
+	set.bf16 = halvesWide(widenBF16AVX512, narrowBF16AVX512, set.bf16)
 	set.transpose, set.lines, set.turn = transposeWide, linesWide, turnWide
 	return set
 }

@@ -27,6 +27,7 @@ func families() map[string]func() {
 		"functions512": func() { functions(lanes16()) },
 		"windows2":     func() { windows(lanes8()) },
 		"windows512":   func() { windows(lanes16()) },
+		"halves512":    halves512,
 		"wire2":        wires, // of package wire, in ../../../wire
 	}
 }
