@@ -62,7 +62,7 @@ func (o *lars) Update(step int, segments []Segment, lr, scale float32) error {
 
 func (o *lars) ratio(i int, decay, scale float32) float64 {
 	weight, gradient := o.norms(i)
-	gradient *= float64(scale)
+	gradient = float64(gradient * float64(scale))
 	if !o.segments[i].Param.Decay || weight == 0 || gradient == 0 {
 		return 1
 	}
