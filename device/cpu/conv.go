@@ -36,6 +36,11 @@ type convTask struct {
 	groups       int
 	flags        int
 	plainInto    int // when out is plain: its channels; else 0
+
+	// Where products are in parts:
+	n       int       // images
+	perPart int       // of which a part has so many
+	parts   []float32 // weights
 }
 
 func requireConv(kernel string, d device.Conv, xName string, x device.Buf, yName string, y device.Buf, wName string, w device.Buf) {
@@ -96,6 +101,10 @@ func (k *kernels) ConvForward(d device.Conv, y, x, weights, bias device.Buf) {
 // runConv runs w.conv over n images and gives w back.
 func (k *kernels) runConv(w *workspace, n int) {
 	t := &w.conv
+	if t.inParts() {
+		k.runConvParts(w, n)
+		return
+	}
 	t.groups = 1
 	if n < 4*k.pool.threads && k.pool.threads > 1 {
 		t.groups = min(t.panels, (4*k.pool.threads+n-1)/n)

@@ -103,7 +103,7 @@ func (k *kernels) depthwiseBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	t := &w.depthwiseGradient
 	t.gradientTask = gradientTask{
 		set: k.set, d: planeOf(d), x: k.set.tensor(x), dy: k.set.tensor(dy), image: xPadded(planeOf(d)), pixels: d.OutH() * d.OutW(),
-		groups: min(d.N, gradientParts), perPart: 1, joined: 1,
+		groups: min(d.N, gradientLeast), perPart: 1, joined: 1,
 	}
 	t.planes = device.Blocks(d.C)
 	taps := d.R * d.S

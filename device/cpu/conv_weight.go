@@ -26,6 +26,9 @@ type gradientTask struct {
 	joined    int // images of one tile
 	batch     int // pixels of one tile, when it is not several images
 	partialOf int // floats of one (block of C, block of K)
+	parted    bool
+	straight  bool    // 16 pixels of dy are equally far apart in x
+	infinite  *uint32 // set when parts met a number that is not finite
 }
 
 const (
@@ -34,9 +37,9 @@ const (
 	gradientPixels = 256
 	// gradientRows is how many rows should share a reading of dy.
 	gradientRows = 128
-	// gradientParts is how many parts there should be for the threads. It is a
+	// gradientLeast is how many parts there should be for the threads. It is a
 	// constant, because partial sums decide the bits.
-	gradientParts = 16
+	gradientLeast = 16
 	// gradientSums bounds the bytes of the partial sums of several groups.
 	gradientSums = 8 << 20
 )
@@ -59,16 +62,35 @@ func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	}
 	w := k.take()
 	t := &w.gradient
-	*t = gradientTask{set: k.set, d: d, x: k.set.tensor(x), dy: k.set.tensor(dy), image: xPadded(d), pixels: d.OutH() * d.OutW()}
-	t.cut()
-	t.tables(w)
-	t.partial = w.sums.floats(t.groups * t.groupLen())
-	k.pool.run(w, t, t.groups*t.parts)
+	*t = gradientTask{set: k.set, d: d, x: k.set.tensor(x), dy: k.set.tensor(dy), image: xPadded(d), pixels: d.OutH() * d.OutW(), infinite: &w.infinite}
+	w.infinite = 0
+	if t.parted = t.inParts(); t.parted {
+		t.prepare(w)
+		w.gradientParts = gradientParts{t}
+		k.pool.run(w, &w.gradientParts, t.groups*t.parts)
+		w.gradientParts = gradientParts{}
+	}
+	if !t.parted || w.infinite != 0 {
+		// Tiles pass infinities on as they should be.
+		t.parted = false
+		t.prepare(w)
+		k.pool.run(w, t, t.groups*t.parts)
+	}
 	w.scatter = scatterTask{t, dw.F32()}
 	k.pool.run(w, &w.scatter, device.Blocks(d.K))
 	*t, w.scatter = gradientTask{}, scatterTask{}
 	k.give(w)
 }
+
+// prepare cuts the task and finds its tables and memory.
+func (t *gradientTask) prepare(w *workspace) {
+	t.cut()
+	t.tables(w)
+	t.partial = w.sums.floats(t.groups * t.groupLen())
+}
+
+// blocksK returns the panels of dy.
+func (t *gradientTask) blocksK() int { return device.Blocks(t.d.K) }
 
 // cut sets the sizes of parts and tiles from the shape alone.
 func (t *gradientTask) cut() {
@@ -78,8 +100,14 @@ func (t *gradientTask) cut() {
 		t.blocksC, t.partialOf = t.image.planes, taps*block*block
 		t.perPart = min(t.blocksC, max(1, gradientRows/(taps*block)))
 	}
+	atLeast := gradientLeast
+	if t.parted {
+		t.perPart = min(t.blocksC, gradientPlanes)
+		t.straight = t.d.OutW()%half == 0
+		atLeast /= 2
+	}
 	t.parts = (t.image.planes + t.perPart - 1) / t.perPart
-	t.groups = min(t.d.N, max(1, gradientParts/t.parts))
+	t.groups = min(t.d.N, max(1, atLeast/t.parts))
 	t.groups = max(1, min(t.groups, gradientSums/(4*t.groupLen())))
 	t.joined = max(1, min(gradientPixels/t.pixels, t.d.N/t.groups))
 	batches := (t.pixels + gradientPixels - 1) / gradientPixels
@@ -128,7 +156,10 @@ func (t *gradientTask) imageLen() int {
 	return t.perPart * t.image.planeLen()
 }
 
-func (t *gradientTask) do(s *scratch, index int) {
+func (t *gradientTask) do(s *scratch, index int) { t.each(s, index, t.addImages) }
+
+// each calls add for the images of a part, a few at a time.
+func (t *gradientTask) each(s *scratch, index int, add func(s *scratch, partial, x []float32, rows []row, n, images int, first bool)) {
 	group, plane := index/t.parts, index%t.parts*t.perPart
 	planes := min(t.perPart, t.image.planes-plane)
 	rows := t.rows[:planes*len(t.rows)/t.perPart]
@@ -139,7 +170,7 @@ func (t *gradientTask) do(s *scratch, index int) {
 	first, end := group*t.d.N/t.groups, (group+1)*t.d.N/t.groups
 	for n := first; n < end; n += t.joined {
 		images := min(t.joined, end-n)
-		t.addImages(s, partial, t.images(s, n, plane, images, planes), rows, n, images, n == first)
+		add(s, partial, t.images(s, n, plane, images, planes), rows, n, images, n == first)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 type Config struct {
 	// Threads is how many threads compute, the caller's included; 0 means 1.
 	Threads int
-	// Kernels is "avx512", "avx2", "neon", "portable", or "auto" (the default)
-	// for the first of these that the processor has.
+	// Kernels is "amx", "avx512", "avx2", "neon", "portable", or "auto" (the
+	// default) for the first of these that the processor has.
 	Kernels string
 	// Conv is how 3 x 3 convolutions of stride 1 are computed: "direct", or by
 	// Winograd's method on tiles of 2 x 2 or 4 x 4 outputs, "winograd2" and

@@ -26,7 +26,7 @@ func open(t testing.TB, c cpu.Config) *cpu.Device {
 // sets returns the kernel sets that this machine can run.
 func sets(t testing.TB) []string {
 	var out []string
-	for _, name := range []string{"portable", "avx2", "avx512", "neon"} {
+	for _, name := range []string{"portable", "avx2", "avx512", "amx", "neon"} {
 		d, err := cpu.New(cpu.Config{Kernels: name})
 		if err != nil {
 			continue

@@ -19,7 +19,14 @@ func fastKernels() []candidate {
 	if avx512 == "" {
 		avx512 = avx2 // what it has no kernels of its own for
 	}
-	return []candidate{{"avx512", avx512, avx512Kernels}, {"avx2", avx2, avx2Kernels}}
+	amx := lacks(feature{"AMX-TILE", x.HasAMXTile}, feature{"AMX-BF16", x.HasAMXBF16})
+	if avx512 != "" {
+		amx = avx512
+	}
+	if amx == "" && !allowAMX() {
+		amx = "AMX to be allowed by the system"
+	}
+	return []candidate{{"amx", amx, amxKernels}, {"avx512", avx512, avx512Kernels}, {"avx2", avx2, avx2Kernels}}
 }
 
 type feature struct {

@@ -23,6 +23,7 @@ type kernelSet struct {
 	// nil without.
 	untranspose func(dst, src []float32, stride, n int, accumulate bool)
 	winogradKernels
+	parts partKernels
 	windowKernels
 	apart func(*tile) // whose columns do not mix
 

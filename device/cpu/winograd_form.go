@@ -77,6 +77,7 @@ type winogradScratch struct {
 	// rows are lines of a plane that has 16 bits, as float32.
 	rows      memory
 	v, m, u   memory
+	whole     memory // numbers that are cut into parts at once
 	temporary memory
 }
 

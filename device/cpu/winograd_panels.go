@@ -10,12 +10,23 @@ type winogradPanels struct{ *winogradTask }
 const panelBatch = 16
 
 func (t *winogradPanels) do(s *scratch, panel int) {
-	t.transformPanel(s, t.u[panel/t.perGroup*t.groupLen:], panel, 0, t.depth)
+	t.fillPanel(s, t.u[panel/t.perGroup*t.groupLen:], panel, 0, t.depth)
 }
 
-// transformPanel fills in a panel of the group at u from count blocks of
-// channels.
-func (t *winogradTask) transformPanel(s *scratch, u []float32, panel, from, count int) {
+// fillPanel fills in a panel of the group at u from count blocks of channels,
+// which are all where it is cut into parts.
+func (t *winogradTask) fillPanel(s *scratch, u []float32, panel, from, count int) {
+	u = u[panel%t.perGroup*t.panelLen:]
+	if t.parted {
+		t.partPanel(s, u, panel)
+		return
+	}
+	t.transformPanel(s, u, t.uSlab, panel, from, count)
+}
+
+// transformPanel fills in the panel at u, whose positions are slab floats apart,
+// from count blocks of channels.
+func (t *winogradTask) transformPanel(s *scratch, u []float32, slab, panel, from, count int) {
 	const taps = 9
 	d := &t.d
 	turned := s.plane.floats(2 * panelBatch * taps * block)
@@ -25,7 +36,6 @@ func (t *winogradTask) transformPanel(s *scratch, u []float32, panel, from, coun
 	if t.backward {
 		channels, width = d.K, min(block, d.C-panel*block)
 	}
-	u = u[panel%t.perGroup*t.perChunk*block*block:]
 	end := min((from+count)*block, channels)
 	for c := from * block; c < end; c += panelBatch {
 		n := min(panelBatch, end-c)
@@ -38,11 +48,11 @@ func (t *winogradTask) transformPanel(s *scratch, u []float32, panel, from, coun
 			src, stride := t.weights.rows(&s.wide, (panel*block*d.C+c)*taps, d.C*taps, width, n*taps)
 			packTransposed(t.set, lines, src, stride, n*taps, width)
 		}
-		t.form.weights(at, &lines[0], &temporary[0], t.uSlab*4, tap, item, n)
+		t.form.weights(at, &lines[0], &temporary[0], slab*4, tap, item, n)
 	}
 	if padding := (from+count)*block - end; padding > 0 {
 		for p := range t.positions {
-			clear(u[p*t.uSlab+(end-from*block)*block:][:padding*block])
+			clear(u[p*slab+(end-from*block)*block:][:padding*block])
 		}
 	}
 }

@@ -30,7 +30,9 @@ type winogradTask struct {
 	steps           []int64
 	lastMask        columnMask
 	lastIsNarrow    bool
-	uSlab, groupLen int // floats of a position of a group of panels, and of a group
+	parted          bool // products in parts, on a matrix unit
+	panelLen        int  // floats of a panel at a position
+	uSlab, groupLen int  // floats of a position of a group of panels, and of a group
 }
 
 const (
@@ -71,7 +73,7 @@ func (k *kernels) runWinograd(w *workspace, weights device.Buf) {
 	t := &w.winograd
 	t.weights = t.set.tensor(weights)
 	wide := t.isWide()
-	if wide {
+	if t.parted = t.inParts(); wide {
 		t.cutWide()
 	} else {
 		t.cut(k.pool.threads)
@@ -99,6 +101,9 @@ func (t *winogradTask) cut(threads int) {
 	line := t.positions * block * 4
 	all := t.winogradTiles.rows()
 	tiles := max(winogradTilesLeast, winogradBytes/(line*t.depth))
+	if t.parted {
+		tiles = partRows
+	}
 	t.perBlock = min(max(1, tiles/t.wide), all)
 	if threads > 1 {
 		t.perBlock = max(1, min(t.perBlock, all/(2*threads)))
@@ -109,9 +114,23 @@ func (t *winogradTask) cut(threads int) {
 		t.perPart = images * t.high
 		t.perBlock = min(t.perBlock, t.perPart)
 	}
-	t.perGroup = min(t.panels, max(1, winogradBytes/(line*t.perBlock*t.wide)))
+	t.perGroup = max(1, winogradBytes/(line*t.perBlock*t.wide))
+	if t.parted {
+		t.perGroup = max(2, t.perGroup&^1)
+	}
+	t.perGroup = min(t.panels, t.perGroup)
 	t.perChunk = t.depth
-	t.uSlab = slabLen(t.perGroup*t.depth, block)
+	t.cutGroup()
+}
+
+// cutGroup sets what a group of panels takes.
+func (t *winogradTask) cutGroup() {
+	t.panelLen = t.perChunk * block * block
+	t.uSlab = slabLen(t.perGroup*t.perChunk, block)
+	if t.parted {
+		t.panelLen = t.perChunk / 2 * panelWords
+		t.uSlab = t.perGroup * t.panelLen
+	}
 	t.groupLen = t.positions * t.uSlab
 }
 
@@ -144,6 +163,10 @@ func (t *winogradTask) do(s *scratch, part int) {
 
 // block computes the rows [from, to) of tiles.
 func (t *winogradTask) block(s *scratch, from, to int) {
+	if t.parted {
+		t.partBlock(s, from, to)
+		return
+	}
 	tiles := t.perBlock * t.wide
 	vSlab := slabLen(t.depth, tiles)
 	v, m := s.winograd.v.floats(t.positions*vSlab), s.winograd.m.floats(t.positions*slabLen(t.perGroup, tiles))

@@ -43,7 +43,7 @@ func (k *kernels) winogradBackwardWeight(form *winogradForm, d device.Conv, dw, 
 func (k *kernels) runGradient(w *workspace) {
 	t := &w.winogradGradient
 	t.perChunk = t.blocksC
-	t.groups = min(t.d.N, max(2, min(gradientParts/2, winogradSums/(4*t.groupLen()))))
+	t.groups = min(t.d.N, max(2, min(gradientLeast/2, winogradSums/(4*t.groupLen()))))
 	tiles := max(winogradTilesLeast, winogradBytes/(t.positions*block*4*max(t.blocksC, t.blocksK)))
 	t.perBlock = max(1, min(tiles/t.wide, (t.d.N+t.groups-1)/t.groups*t.high))
 	t.tables(w)

@@ -30,8 +30,7 @@ func (t *winogradTask) cutWide() {
 	t.perPart = t.perBlock
 	t.perGroup = min(widePanels, t.panels)
 	t.perChunk = min(t.depth, max(1, wideChunk/(t.positions*block*block*4*t.perGroup)))
-	t.uSlab = slabLen(t.perGroup*t.perChunk, block)
-	t.groupLen = t.positions * t.uSlab
+	t.cutGroup()
 }
 
 // winogradInputs transforms all inputs; part c is a block of channels.
@@ -58,7 +57,7 @@ func (t *winogradGroups) do(s *scratch, g int) {
 	for from := 0; from < t.depth; from += t.perChunk {
 		count := min(t.perChunk, t.depth-from)
 		for panel := first; panel < last; panel++ {
-			t.transformPanel(s, u, panel, from, count)
+			t.fillPanel(s, u, panel, from, count)
 		}
 		t.multiply(s, m, t.v[from*tiles*block:], u, last-first, last == t.panels, t.rows, count, from > 0)
 	}

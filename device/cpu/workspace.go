@@ -24,8 +24,10 @@ func (m *memory) floats(n int) []float32 {
 // scratch belongs to one thread.
 type scratch struct {
 	tile      tile
+	parts     partsProduct
 	attention attentionScratch
 	image     memory // a zero-padded image
+	left      memory // parts of rows
 	plane     memory // an image in the other layout
 	wide      memory // 16-bit numbers as float32
 	result    memory // float32 to be rounded to 16 bits
@@ -58,25 +60,29 @@ type workspace struct {
 
 	vectorTensors vectorTensors
 
-	elements  elementsTask
-	pack      packTask
-	rowBlocks rowBlocksTask
-	product   productTask
-	conv      convTask
-	weights   weightsTask
-	gradient  gradientTask
-	scatter   scatterTask
-	moments   momentsTask
-	norm      normTask
-	plain     plainTask
-	rowSums   rowSumsTask
-	pooling   poolingTask
-	layout    layoutTask
-	softmax   softmaxTask
-	layerNorm layerNormTask
-	embedding embeddingTask
-	attention attentionTask
-	errors    errorsTask
+	elements      elementsTask
+	pack          packTask
+	rowBlocks     rowBlocksTask
+	product       productTask
+	conv          convTask
+	weights       weightsTask
+	parts         panelPartsTask
+	convParts     convParts
+	gradientParts gradientParts
+	infinite      uint32
+	gradient      gradientTask
+	scatter       scatterTask
+	moments       momentsTask
+	norm          normTask
+	plain         plainTask
+	rowSums       rowSumsTask
+	pooling       poolingTask
+	layout        layoutTask
+	softmax       softmaxTask
+	layerNorm     layerNormTask
+	embedding     embeddingTask
+	attention     attentionTask
+	errors        errorsTask
 
 	grouped           grouped
 	depthwise         depthwiseTask

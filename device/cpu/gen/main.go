@@ -22,6 +22,7 @@ func families() map[string]func() {
 		"avx512":      avx512,
 		"winograd2":   winogradAVX2,
 		"winograd512": winogradAVX512,
+		"amx":         amx,
 
 		"functions2":   func() { functions(lanes8()) },
 		"functions512": func() { functions(lanes16()) },
