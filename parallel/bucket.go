@@ -18,6 +18,7 @@ type entry struct {
 	more    int          // deterministic: where in bucket.grad the later uses' gradients are
 	extras  []device.Buf // otherwise: slots of the uses after the first
 	tied    bool         // other stages hold the parameter too
+	frozen  bool         // in the present step
 	pending int          // uses that the present leaf has not delivered
 }
 
@@ -42,6 +43,8 @@ type bucket struct {
 	pending int // entries that the present leaf has not completed
 	ready   bool
 	work    *collective.Work
+	frozen  bool             // all of it, in the present step
+	skipped bool             // frozen in the last step too: nothing is sent
 	sum     *collective.Work // that a hook has started; nil for none
 
 	feedback *feedback // of a lossy wire: what this rank has not sent yet
@@ -126,9 +129,12 @@ func (b *bucket) missing() []string {
 
 // begin makes the bucket expect one delivery of each use.
 func (b *bucket) begin() {
-	b.pending = len(b.entries)
+	b.pending = 0
 	for _, e := range b.entries {
-		e.pending = e.uses
+		if e.pending = 0; !e.frozen {
+			e.pending = e.uses
+			b.pending++
+		}
 	}
 }
 

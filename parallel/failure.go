@@ -108,6 +108,9 @@ func (r *reducer) pad() {
 	}
 	for _, b := range r.buckets[r.next:] {
 		next := r.lo
+		if b.skipped {
+			continue
+		}
 		if b.table != nil {
 			for _, n := range b.table.tree.nodes {
 				next = n.lo + n.size
@@ -176,7 +179,7 @@ func (l *leaves) finite(step int, w layout) error {
 	micro := 0
 	for _, r := range w.losses {
 		width := w.places[r].width
-		for at := l.bounds[r] + 1; at < l.bounds[r+1]; at += width {
+		for at := l.bounds[r] + leafStart; at < l.bounds[r+1]; at += width {
 			if v := l.all[at]; math.IsNaN(v) || math.IsInf(v, 0) {
 				return &LossError{Step: step, Micro: micro, Rank: r, Loss: v}
 			}

@@ -141,7 +141,8 @@ func (g *GradFusion) Micros(samples, micro int) iter.Seq[Micro] {
 	column, columns := g.column()
 	lo, hi := data.Run(count, columns, column)
 	g.leaves.begin(lo, hi, count)
-	g.failed = nil
+	g.leaves.samples = samples
+	g.failed = g.unfrozen()
 	for _, s := range g.stages {
 		s.reducer.step, s.reducer.lossScale = g.step+1, g.lossScale()
 		s.begin(lo, hi, count)

@@ -78,10 +78,10 @@ func (h *hookReduction) start(b *bucket) *collective.Work {
 	w := h.r.cfg.Hook(h.views[b.index])
 	b.sum = h.sum
 	if h.sum == nil && (h.r.cfg.Deterministic || h.r.cfg.Shard) {
-		return failedWork(errors.New("it did not call Sum, without which Deterministic and Shard have no gradient"))
+		return endedWork(errors.New("it did not call Sum, without which Deterministic and Shard have no gradient"))
 	}
 	if w == nil {
-		return failedWork(errors.New("it returned no work"))
+		return endedWork(errors.New("it returned no work"))
 	}
 	if b.table != nil && h.sum == nil {
 		b.table.param.Touch(nil, true)
@@ -89,7 +89,8 @@ func (h *hookReduction) start(b *bucket) *collective.Work {
 	return w
 }
 
-func failedWork(err error) *collective.Work {
+// endedWork is a work that has ended with err, or without an error.
+func endedWork(err error) *collective.Work {
 	w, complete := collective.NewWork()
 	complete(err)
 	return w

@@ -24,14 +24,15 @@ type Outcome struct {
 }
 
 // leaves collects what each micro-batch of this rank's run tells besides its
-// gradient, and afterwards that of all ranks of the world: per rank its verdict,
-// then a row of numbers per micro-batch of its run.
+// gradient, and afterwards that of all ranks of the world: per rank its verdict
+// and the digest of what it has frozen, then a row of numbers per micro-batch of its run.
 //
 //	loss sum, correct, counted, then per BatchNorm of its stages: count, means, sums of squares
 //
 // The row of a rank that does not compute the loss starts with zeros.
 type leaves struct {
 	lo, hi, count int
+	samples       int // of the step, over all ranks
 	ran           int // the micro-batch that comes next
 	width         int // of this rank's rows
 	own, all      []float64
@@ -42,9 +43,13 @@ type leaves struct {
 
 const leafHead = 3
 
+// leafStart is how many numbers come before a rank's rows: its verdict, and the
+// digest of what it has frozen.
+const leafStart = 2
+
 func (l *leaves) begin(lo, hi, count int) {
 	l.lo, l.hi, l.count, l.ran = lo, hi, count, lo
-	n := 1 + (hi-lo)*l.width
+	n := leafStart + (hi-lo)*l.width
 	if cap(l.own) < n {
 		l.own = make([]float64, n)
 	}
@@ -54,7 +59,7 @@ func (l *leaves) begin(lo, hi, count int) {
 
 // row is where this rank writes what a micro-batch of its run tells.
 func (l *leaves) row(micro int) []float64 {
-	at := 1 + (micro-l.lo)*l.width
+	at := leafStart + (micro-l.lo)*l.width
 	return l.own[at : at+l.width]
 }
 
@@ -95,6 +100,7 @@ func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed ui
 	if l.own[0] = float64(verdict); g.failed != nil {
 		l.own[0] = -1
 	}
+	l.own[1] = g.frozenDigest()
 	for _, s := range g.stages {
 		l.emitted(s.running, s.offset)
 	}
@@ -103,6 +109,9 @@ func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed ui
 		return 0, err
 	}
 	if err := g.failures(ctx, w); err != nil {
+		return 0, err
+	}
+	if err := g.compareFrozen(ctx, w); err != nil {
 		return 0, err
 	}
 	for p := range w.places {
@@ -114,6 +123,7 @@ func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed ui
 	if err := l.finite(g.step+1, *w); err != nil && !g.skip {
 		return 0, err
 	}
+	g.weigh()
 	l.gathered(*w, w.twins)
 	if g.skip {
 		l.rows = l.rows[:0] // nothing of a skipped step is kept
@@ -128,7 +138,7 @@ func (l *leaves) gather(ctx context.Context, w layout) error {
 	l.bounds = append(l.bounds[:0], 0)
 	for p, place := range w.places {
 		lo, hi := data.Run(l.count, place.columns, place.column)
-		l.bounds = append(l.bounds, l.bounds[p]+1+(hi-lo)*place.width)
+		l.bounds = append(l.bounds, l.bounds[p]+leafStart+(hi-lo)*place.width)
 	}
 	if n := l.bounds[len(w.places)]; cap(l.all) < n {
 		l.all = make([]float64, n)
@@ -151,7 +161,7 @@ func (l *leaves) gathered(w layout, ranks []int) {
 	l.rows = l.rows[:0]
 	for _, r := range ranks {
 		width := w.places[r].width
-		for at := l.bounds[r] + 1; at < l.bounds[r+1]; at += width {
+		for at := l.bounds[r] + leafStart; at < l.bounds[r+1]; at += width {
 			l.rows = append(l.rows, l.all[at:at+width])
 		}
 	}

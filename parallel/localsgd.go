@@ -24,9 +24,10 @@ import (
 
 // localSGD is what that takes.
 type localSGD struct {
-	asked bool   // the present step ends with an average whatever its number
-	alone layout // of steps between
-	empty bool   // this rank has no samples in the present step
+	asked   bool   // the present step ends with an average whatever its number
+	alone   layout // of steps between
+	samples int    // of this rank in the present step
+	empty   bool   // this rank has no samples in the present step
 }
 
 // checkLocal refuses what cannot be had together.
@@ -84,7 +85,7 @@ func (g *GradFusion) localMicros(samples, micro, lo, hi int) iter.Seq[Micro] {
 		from, to := data.MicroBounds(samples, micro, i)
 		own += to - from
 	}
-	g.local.empty = own == 0
+	g.local.empty, g.local.samples = own == 0, own
 	return func(yield func(Micro) bool) {
 		for m := range microRange(samples, micro, lo, hi) {
 			m.Total = own

@@ -114,7 +114,7 @@ var misuses = []struct {
 		if sum := b.Sum(); rank == 0 || b.Index != 1 {
 			return sum
 		}
-		return failedWork(errUser)
+		return endedWork(errUser)
 	}, want: "step 1, rank 1: the gradient hook failed: bucket 1 [fc2.weight]: the disk is gone", wanted: ErrHook, fails: true},
 	{name: "a hook that never ends", hook: func(rank int, b Bucket) *collective.Work {
 		sum := b.Sum()

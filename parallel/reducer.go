@@ -35,12 +35,14 @@ type reducer struct {
 	step      int     // the present one, from 1
 	lossScale float64 // of the present step
 	reduction reduction
-	failure   error // of a hook in the present step
+	nothing   *collective.Work // has ended
+	failure   error            // of a hook in the present step
 }
 
 func newReducer(ctx context.Context, cfg FusionConfig, comm collective.Comm, params []*nn.Param) *reducer {
 	r := &reducer{ctx: ctx, cfg: cfg, comm: comm, params: params, tied: map[*nn.Param]bool{}}
 	r.reduction = newReduction(r)
+	r.nothing = endedWork(nil)
 	return r
 }
 
@@ -55,6 +57,7 @@ func (r *reducer) begin() {
 	r.armed, r.next = false, 0
 	for _, b := range r.buckets {
 		b.ready, b.work = false, nil
+		r.freeze(b)
 		b.begin()
 		if b.table == nil {
 			r.free[b.index] = append(r.free[b.index], b.spares...)
@@ -72,8 +75,12 @@ func (r *reducer) beginLeaf(arm bool) {
 	for _, b := range r.buckets {
 		b.begin()
 		if r.cfg.Deterministic && b.table == nil {
+			if b.skipped {
+				continue
+			}
 			b.leaf = r.take(b)
 			b.bind(b.leaf)
+			r.clearFrozen(b, b.leaf)
 		}
 	}
 }
@@ -137,13 +144,17 @@ func (r *reducer) full(b *bucket, leaf int) {
 // releaseReady starts the calls of full buckets, strictly in bucket order, so
 // that all ranks start the same calls in the same order.
 func (r *reducer) releaseReady() {
-	for r.next < len(r.buckets) && r.buckets[r.next].ready {
+	for r.next < len(r.buckets) && (r.buckets[r.next].ready || r.buckets[r.next].skipped) {
 		r.release(r.buckets[r.next])
 		r.next++
 	}
 }
 
 func (r *reducer) release(b *bucket) {
+	if b.skipped {
+		b.work = r.nothing
+		return
+	}
 	r.scan(b)
 	b.work = r.reduction.start(b)
 }
@@ -152,6 +163,9 @@ func (r *reducer) release(b *bucket) {
 // from filling: an error that names them, or zeros with FindUnused.
 func (r *reducer) finishLeaves(leaf int) error {
 	for _, b := range r.buckets {
+		if b.frozen && !b.skipped {
+			r.full(b, leaf)
+		}
 		if b.pending == 0 {
 			continue
 		}
@@ -185,7 +199,7 @@ func (r *reducer) releaseAll(empty bool) {
 // wait returns when all buckets hold their sums.
 func (r *reducer) wait(ctx context.Context) error {
 	for _, b := range r.buckets {
-		if r.cfg.Hook != nil {
+		if r.cfg.Hook != nil && !b.skipped {
 			failure, err := r.hooked(ctx, b)
 			if err != nil {
 				return err
@@ -197,6 +211,9 @@ func (r *reducer) wait(ctx context.Context) error {
 			return err
 		}
 		b.foldUses()
+		if r.cfg.Wire.keeps() {
+			r.clearFrozen(b, b.grad) // of what was not sent before
+		}
 	}
 	return nil
 }

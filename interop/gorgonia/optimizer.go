@@ -78,6 +78,9 @@ func (o *Optimizer) Update(step int, segments []optim.Segment, lr, scale float32
 		panic(fmt.Sprintf("gorgonia: Update with %d segments, Init had %d", len(segments), len(o.segments)))
 	}
 	copy(o.segments, segments)
+	if err := o.checkFrozen(); err != nil {
+		return err
+	}
 	if scale != 1 {
 		for i := range segments {
 			o.dev.Kernels().Scale(segments[i].Grad, segments[i].Grad, scale)
@@ -96,6 +99,20 @@ func (o *Optimizer) Update(step int, segments []optim.Segment, lr, scale float32
 	}()
 	if err := o.solver.Step(o.model); err != nil {
 		return fmt.Errorf("gorgonia: %T, step %d: %w", o.solver, step, err)
+	}
+	return nil
+}
+
+// checkFrozen refuses parameters that were frozen after Init: a solver with
+// moments moves them by these.
+func (o *Optimizer) checkFrozen() error {
+	if _, plain := o.solver.(*G.VanillaSolver); plain {
+		return nil // a gradient of zero moves nothing
+	}
+	for _, s := range o.segments {
+		if s.Param.Frozen {
+			return fmt.Errorf("gorgonia: %T would move %s by its moments, which was frozen in the middle of the training: freeze it before the GradFusion is made, or use an optimizer of package optim", o.solver, s.Param.Name)
+		}
 	}
 	return nil
 }

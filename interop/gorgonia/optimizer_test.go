@@ -127,6 +127,23 @@ func TestOptimizerRefuses(t *testing.T) {
 	require.NoError(t, o.State(nil), "no state, nothing to refuse")
 }
 
+func TestOptimizerAndFrozenParameters(t *testing.T) {
+	o, err := NewOptimizer(G.NewMomentum())
+	require.NoError(t, err)
+	segments := ourModel(t)
+	require.NoError(t, o.Init(naive.New(), segments))
+	require.NoError(t, o.Update(1, segments, 1, 1))
+	segments[1].Param.Frozen = true
+	require.ErrorContains(t, o.Update(2, segments, 1, 1), "would move bias by its moments")
+
+	o, err = NewOptimizer(G.NewVanillaSolver())
+	require.NoError(t, err)
+	require.NoError(t, o.Init(naive.New(), segments))
+	before := append([]float32(nil), segments[1].Param.Value.F32()...)
+	require.NoError(t, o.Update(1, segments, 1, 1))
+	require.Equal(t, before, segments[1].Param.Value.F32())
+}
+
 // deaf is a solver that no learning rate reaches.
 type deaf struct{}
 
