@@ -243,7 +243,7 @@ var wholeMatrix = flag.Bool("whole", false, "run every combination of the matric
 // TestPipelineEqualsOneProcess is the promise: equal bits for any schedule, any
 // number of ranks and columns and any number of micro-batches, the last of which
 // may be smaller; tied parameters, dropout and running statistics included. By
-// default each schedule meets two of the grids with each model and number.
+// default each schedule meets one of the grids with each model and number.
 func TestPipelineEqualsOneProcess(t *testing.T) {
 	grids := [][2]int{{2, 1}, {3, 1}, {4, 1}, {2, 2}, {2, 3}}
 	at := 0
@@ -257,7 +257,7 @@ func TestPipelineEqualsOneProcess(t *testing.T) {
 			for _, name := range schedule.Names() {
 				at++
 				for i, grid := range grids {
-					if !*wholeMatrix && (i+at)%len(grids) > 1 {
+					if !*wholeMatrix && (i+at)%len(grids) > 0 {
 						continue
 					}
 					p := base
