@@ -13,6 +13,9 @@
 // forward and backward passes, sending values and gradients between the stages
 // while it computes. A parameter of two stages has a copy in each (Stage.Tied).
 //
+// Ranks may share each layer instead, as Partners (nn.Cut): they sum partial
+// results during both passes. Whole puts their parts of tensors together.
+//
 // An optimizer may be sharded over the ranks of a stage (FusionConfig.Shard): each
 // updates a part for all, to the same bits. Or ranks train apart for some steps and
 // average their parameters (FusionConfig.LocalSGD).

@@ -95,7 +95,7 @@ train.eval_every  "20 steps", "1 epoch", "10m" or never; after the last step in 
 train.local_sgd  let the ranks train apart and average their parameters every so many steps, and before an evaluation or a checkpoint; the optimizer's state stays each rank's own (a checkpoint has rank 0's); 0 sums gradients at every step
 parallel.data  data-parallel columns; auto is what pipeline and tensor leave of the ranks
 parallel.pipeline  ranks that a model is cut over, each of which has a stage or several
-parallel.tensor  ranks that share each layer
+parallel.tensor  ranks that share each layer of a gpt or mlp: heads, hidden features, vocabulary or classes; partial sums are rounded, so equal bits are for one number of them
 parallel.schedule  gpipe, 1f1b, interleaved, zb-h1, zb-v, looped-bfs, dualpipe-v, or a CSV file
 parallel.virtual_stages  stages per rank under interleaved and looped-bfs
 parallel.cuts  blocks that begin a stage, but the first one, by name or index: [3, 6]; auto balances time and memory, as measured at the start, or counted under deterministic: world; or a CSV file with costs
