@@ -251,18 +251,6 @@ func (s *session) step(ctx context.Context, index int) error {
 	return s.figures.end(s, index+1, samples, o, float64(rate))
 }
 
-// warnSingles tells once that a BatchNorm met a single value per channel, which
-// has no variance, and used its running statistics.
-func (s *session) warnSingles() {
-	for _, state := range s.states {
-		if r := state.Running; r != nil && r.Singles > 0 {
-			s.states = nil
-			s.emit(Event{Kind: Warned, Text: fmt.Sprintf("%s met micro-batches with one value per channel and used its running statistics for them: larger micro-batches or images avoid that", r.Name)})
-			return
-		}
-	}
-}
-
 func (s *session) emit(e Event) {
 	if s.job.On == nil {
 		return
