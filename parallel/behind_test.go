@@ -74,7 +74,7 @@ func (p pipelined) spans(t *testing.T, message time.Duration) []time.Duration {
 	for r, tr := range inproc.New(p.ranks) {
 		go func() {
 			p := p
-			p.around = func(step func() error) error {
+			p.around = func(_ []Stage, step func() error) error {
 				start := time.Now()
 				err := step()
 				spans[r] = time.Since(start)

@@ -118,6 +118,11 @@ func (g *GradFusion) verify(ctx context.Context) error {
 			return g.stageNamed(s, err)
 		}
 	}
+	for _, t := range g.ties {
+		if err := t.verify(ctx, g.step); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

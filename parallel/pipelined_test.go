@@ -37,8 +37,8 @@ type pipelined struct {
 	wire     device.Type
 	recomp   bool
 	paired   bool
-	evaluate func(m Micro, s nn.Score)     // after the steps
-	around   func(step func() error) error // runs a step
+	evaluate func(m Micro, s nn.Score)                     // after the steps
+	around   func(stages []Stage, step func() error) error // runs a step
 }
 
 // state is what a run ends with, over all ranks.
@@ -160,9 +160,9 @@ func (p pipelined) train(ctx context.Context, g *GradFusion, e *Executor, stages
 	for range p.steps {
 		step := func() error { return e.Step(ctx, p.samples, p.micro) }
 		if p.around == nil {
-			p.around = func(step func() error) error { return step() }
+			p.around = func(_ []Stage, step func() error) error { return step() }
 		}
-		if err := p.around(step); err != nil {
+		if err := p.around(stages, step); err != nil {
 			return err
 		}
 		if err := g.Step(0.05); err != nil {

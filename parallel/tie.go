@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -85,6 +86,24 @@ func (t *tie) synchronise(ctx context.Context) error {
 		copy(c.param.Value.F32(), first.Value.F32())
 	}
 	return nil
+}
+
+// verify compares the copies.
+func (t *tie) verify(ctx context.Context, step int) error {
+	own := fingerprint(Params([]*nn.Param{t.copies[0].param}))
+	for _, c := range t.copies[1:] {
+		if !bytes.Equal(own, fingerprint(Params([]*nn.Param{c.param}))) {
+			return fmt.Errorf("%w after step %d: %s of stage %d is not what it is in stage %d", ErrDiffer, step, t.name, c.stage.Index, t.copies[0].stage.Index)
+		}
+	}
+	if t.comm == nil {
+		return nil
+	}
+	r, err := firstDifference(ctx, t.comm, own)
+	if err == nil && r >= 0 {
+		err = fmt.Errorf("%w after step %d: %s on rank %d of the stages that share it is not what it is on their rank 0", ErrDiffer, step, t.name, r)
+	}
+	return err
 }
 
 // arrange agrees on the places of the sums, once, when the buckets are cut. It
