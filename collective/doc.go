@@ -23,7 +23,8 @@
 // hence from kind, size and number of ranks, never from timing. F16 and BF16 are
 // summed by one road whatever the algorithm: each rank receives its slice from
 // all, adds in float32 in rank order, rounds once, and hands the result out.
-// Max and Min of them, which do not round, use plans like the other types.
+// Max and Min of them, which do not round, use plans like the other types. A call
+// with a Codec takes a like road with encoded slices.
 //
 // # Failures
 //
@@ -36,5 +37,5 @@
 // # What is left out
 //
 // How ranks find each other (package store and the transports), what a call's
-// buffers mean (package parallel), lossy wires (package wire).
+// buffers mean (package parallel), what encoded values look like (package wire).
 package collective
