@@ -86,7 +86,7 @@ func paragraph(err error) string {
 	out := wrap("train: "+reason, width)
 	if excerpt != "" {
 		if errors.As(err, new(*config.Error)) {
-			out += excerpt + "\n"
+			out += strings.TrimSuffix(excerpt, "\n") + "\n"
 		} else {
 			out += wrap(strings.ReplaceAll(excerpt, "\n", "; "), width)
 		}
