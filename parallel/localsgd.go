@@ -42,6 +42,7 @@ func (c FusionConfig) checkLocal(stages []Stage) error {
 		{c.LocalSGD < 0, "a negative number of steps"},
 		{c.Deterministic, "Deterministic: ranks that train apart depend on how many they are"},
 		{c.Shard, "Shard: ranks that train apart need all of the optimizer's state"},
+		{c.Scaler != nil, "Scaler: the ranks agree on overflows in every step"},
 		{c.Masters != device.F32, "Masters: an average of rounded numbers is not rounded"},
 		{c.SyncBatchNorm != nil, "SyncBatchNorm, which sends something in every step"},
 		{len(stages) > 1 || c.World != nil && c.World.Size() != stages[0].Comm.Size(), "a model that is cut over ranks"},

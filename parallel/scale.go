@@ -48,17 +48,33 @@ func (r *reducer) scan(b *bucket) {
 	if r.cfg.Scaler == nil || r.overflow != nil {
 		return
 	}
-	if !r.cfg.Deterministic {
+	switch {
+	case b.table != nil:
+		r.scanTable(b)
+	case !r.cfg.Deterministic:
 		r.scanBuffer(b, b.grad)
-		return
+	default:
+		for _, n := range b.tree.nodes {
+			r.scanBuffer(b, n.buf)
+		}
 	}
-	for _, n := range b.tree.nodes {
-		r.scanBuffer(b, n.buf)
-	}
-	if b.table != nil {
-		for _, n := range b.table.tree.nodes {
+}
+
+// scanTable looks at the rows that were touched.
+func (r *reducer) scanTable(b *bucket) {
+	t := b.table
+	if r.cfg.Deterministic {
+		for _, n := range t.tree.nodes {
 			r.scanBuffer(b, n.grad.Values)
 		}
+		return
+	}
+	rows, all := t.param.TouchedRows()
+	if all {
+		r.scanBuffer(b, t.grad)
+	}
+	for _, i := range rows {
+		r.scanBuffer(b, t.grad.Slice(int(i)*t.width, int(i+1)*t.width))
 	}
 }
 
@@ -71,7 +87,7 @@ func (r *reducer) scanBuffer(b *bucket, grad device.Buf) {
 	limit := r.cfg.Wire.largest() / float64(r.comm.Size())
 	for i, v := range r.squares[:n] {
 		if !(v <= limit*limit) {
-			r.overflow = b.entryAt(i * device.NormBlock)
+			r.overflow = b.entryAt(i * device.NormBlock) // of a table, the only one
 			return
 		}
 	}

@@ -143,7 +143,7 @@ func (s *session) countPass(model *models.Model, n int) (costs []parallel.BlockC
 	size, counted := s.training.Sizes(), 0.0
 	t := nn.NewTape(counting{s.device, &counted})
 	defer t.Arena().Close()
-	t.Begin(nn.Pass{})
+	t.Begin(nn.Pass{Precision: s.precision()})
 	input, shape := s.input(data.Samples{X: make([]float32, n*size.X), Tokens: make([]int32, n*size.Tokens)}, n)
 	x := t.List(t.Input(input, shape, false))
 	for _, b := range model.Blocks {
@@ -191,7 +191,7 @@ func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCo
 	names["loss"] = len(model.Blocks) - 1
 	for pass := range profilePasses {
 		now := make([]parallel.BlockCost, len(costs))
-		t.Begin(nn.Pass{Training: true, Seed: s.cfg.Train.Seed, Recompute: s.recomputes()})
+		t.Begin(nn.Pass{Training: true, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision()})
 		out := nn.Forward(t, model.Blocks, t.Input(input, shape, false))
 		start := t.Events.Now()
 		loss := s.loss(t, out, batch)

@@ -17,7 +17,7 @@ func (c *Config) checkLocalSGD() error {
 		{c.Parallel.Pipeline > 1, "parallel.pipeline", "a model that is cut over ranks sends something in every step"},
 		{c.Parallel.Tensor > 1, "parallel.tensor", "a model that is cut over ranks sends something in every step"},
 		{c.Fusion.Wire.Name != "f32", "fusion.wire", "gradients are not sent"},
-		{c.AMP.Level == "O3", "amp.level", "an average of rounded parameters is not rounded"},
+		{c.AMP.Level != "O0", "amp.level", "ranks agree on overflows in every step"},
 		{c.Fusion.CheckEvery%k != 0, "fusion.check_every", "the ranks are equal after every multiple of train.local_sgd only"},
 	} {
 		if row.with {
