@@ -43,6 +43,7 @@ type combination struct {
 	dropout   float64
 	level     string // of mixed precision, and its type
 	tensor    int    // ranks that share each layer: they round partial sums
+	sparse    string // gradients of gpt's embedding: exact, lazy or none
 
 	layout
 	then      layout // of a job that continues
@@ -101,13 +102,16 @@ func draw(r *rand.Rand) combination {
 	}
 	c.layout, c.then = drawLayout(r, c.model, c.tensor), drawLayout(r, c.model, c.tensor)
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
+	if c.sparse = pick("none", "exact", "lazy"); c.model != "gpt" || c.tensor > 1 || c.optimizer == "lars" || c.optimizer == "lamb" {
+		c.sparse = "none"
+	}
 	c.level = pick("O0", "O0", "O0", "O1 f16", "O2 f16", "O2 bf16", "O3 bf16")
 	return c
 }
 
 // computes is the part that decides the result.
 func (c combination) computes() combination {
-	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level, tensor: c.tensor,
+	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level, tensor: c.tensor, sparse: c.sparse,
 		layout: layout{ranks: c.tensor, pipeline: 1}, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
 }
 
@@ -124,6 +128,9 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 	}
 	if level, kind, ok := strings.Cut(c.level, " "); ok {
 		set = append(set, "amp.level="+level, "amp.type="+kind)
+	}
+	if c.sparse != "none" {
+		set = append(set, "model.sparse_embedding=true", fmt.Sprint("optim.lazy=", c.sparse == "lazy"))
 	}
 	if c.model == "gpt" {
 		set = append(set, "model.layers=2", "model.heads=3", "model.width=12", "model.context=7",
