@@ -27,6 +27,8 @@ type sharing struct {
 	clip         float64
 	threshold    float64
 	exact        bool // deterministic
+	wire         string
+	shard        bool
 	data, tensor int
 }
 
@@ -75,7 +77,7 @@ func (s sharing) rank(ctx context.Context, mesh *Mesh) (out shared, err error) {
 		return out, err
 	}
 	g, err := NewGradFusion(ctx, []Stage{{Blocks: m.Blocks, Comm: mesh.Replicas}}, opt,
-		FusionConfig{Device: dev, World: mesh.World, Deterministic: s.exact, ClipNorm: s.clip, ThresholdMB: s.threshold, FirstMB: s.threshold, Targets: max(c.Context, 1), CheckEvery: 1})
+		FusionConfig{Device: dev, World: mesh.World, Deterministic: s.exact, ClipNorm: s.clip, ThresholdMB: s.threshold, FirstMB: s.threshold, Targets: max(c.Context, 1), CheckEvery: 1, Shard: s.shard, Wire: Compression{Format: s.wire}})
 	if err != nil {
 		return out, err
 	}
@@ -97,6 +99,9 @@ func (s sharing) rank(ctx context.Context, mesh *Mesh) (out shared, err error) {
 			}
 		}
 		if err := g.Step(0.02); err != nil {
+			return out, err
+		}
+		if err := partners.Verify(ctx, m.Params()); err != nil {
 			return out, err
 		}
 		out.losses, out.norms = append(out.losses, g.Outcome().Loss), append(out.norms, g.Outcome().GradNorm)
@@ -218,6 +223,43 @@ func TestPartnersTrainAsOneRankDoes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What partners hold alike stays so, in whatever order and form columns add up.
+func TestPartnersStayAlike(t *testing.T) {
+	for _, m := range sharedModels() {
+		for _, s := range []sharing{{wire: "f16"}, {wire: "bf16", shard: true}, {shard: true, threshold: 0.001}} {
+			s.model, s.optimizer, s.data, s.tensor = m, "adamw", 3, 2
+			s.run(t)
+		}
+	}
+}
+
+// A parameter that only one partner changes is named.
+func TestVerifyNamesWhatDiffers(t *testing.T) {
+	err := world(t.Context(), 2, func(ctx context.Context, c collective.Comm) error {
+		p := NewPartners(ctx, c, false)
+		config := sharedModels()[1]
+		config.Partners = p
+		m, err := models.New(config)
+		if err != nil {
+			return err
+		}
+		if err := nn.Materialize(naive.New(), m.Blocks, 1); err != nil {
+			return err
+		}
+		if err := p.Verify(ctx, m.Params()); err != nil {
+			return err
+		}
+		for _, w := range m.Params() {
+			if c.Rank() == 1 && w.Name == "transformer.h.1.ln_2.bias" {
+				w.Value.F32()[3] = 1
+			}
+		}
+		return p.Verify(ctx, m.Params())
+	})
+	require.ErrorIs(t, err, ErrDiffer)
+	require.ErrorContains(t, err, "rank 1 has another transformer.h.1.ln_2.bias than rank 0")
 }
 
 // Deterministic partners have the same bits whatever else the layout is.

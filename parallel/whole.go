@@ -44,3 +44,28 @@ func (p *Partners) Whole(ctx context.Context, tensors []Named, part func(Named) 
 	}
 	return out, nil
 }
+
+// Verify compares what all partners should hold alike, which is what no layer
+// cuts, and names the first tensor that differs. It is collective.
+func (p *Partners) Verify(ctx context.Context, params []*nn.Param) error {
+	var alike []Named
+	for _, t := range params {
+		if t.Part == nil {
+			alike = append(alike, Named{t.Name, t.Shape, t.Value})
+		}
+	}
+	r, err := firstDifference(ctx, p.comm, fingerprint(alike))
+	if err != nil || r < 0 {
+		return err
+	}
+	for _, t := range alike {
+		r, err := firstDifference(ctx, p.comm, fingerprint([]Named{t}))
+		if err != nil {
+			return err
+		}
+		if r >= 0 {
+			return fmt.Errorf("%w: of those that share layers, rank %d has another %s than rank 0", ErrDiffer, r, t.Name)
+		}
+	}
+	return fmt.Errorf("%w: those that share layers do not hold alike what none of them cuts", ErrDiffer)
+}

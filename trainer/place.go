@@ -104,3 +104,15 @@ func (s *session) tensorParts() map[string]*nn.Part {
 	}
 	return parts
 }
+
+// verifyPartners repeats, as fusion.check_every says, the comparison of what all
+// partners hold; GradFusion compares what columns hold.
+func (s *session) verifyPartners(ctx context.Context, done int) error {
+	if n := s.cfg.Fusion.CheckEvery; s.partners == nil || n == 0 || done%n != 0 {
+		return nil
+	}
+	if err := s.partners.Verify(ctx, nn.Params(s.blocks)); err != nil {
+		return fmt.Errorf("after step %d: %w", done, err)
+	}
+	return nil
+}

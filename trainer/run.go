@@ -247,6 +247,9 @@ func (s *session) step(ctx context.Context, index int) error {
 	if err := s.update(index, o, rate); err != nil {
 		return err
 	}
+	if err := s.verifyPartners(ctx, index+1); err != nil {
+		return err
+	}
 	s.warnSingles()
 	return s.figures.end(s, index+1, samples, o, float64(rate))
 }
