@@ -43,6 +43,7 @@ type combination struct {
 	dropout   float64
 	level     string // of mixed precision, and its type
 	tensor    int    // ranks that share each layer: they round partial sums
+	wire      string // "": deterministic; see TestWireGrid
 	sparse    string // gradients of gpt's embedding: exact, lazy or none
 
 	layout
@@ -128,6 +129,9 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 	}
 	if level, kind, ok := strings.Cut(c.level, " "); ok {
 		set = append(set, "amp.level="+level, "amp.type="+kind)
+	}
+	if c.wire != "" {
+		set = append(set, "train.deterministic=off", "fusion.wire="+c.wire)
 	}
 	if c.sparse != "none" {
 		set = append(set, "model.sparse_embedding=true", fmt.Sprint("optim.lazy=", c.sparse == "lazy"))
