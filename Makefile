@@ -52,7 +52,8 @@ lint: ## check formatting and vet; staticcheck too where it is installed
 golden: ## rewrite the golden files; read the difference before committing it
 	go test $(golden) -update
 
-grid: ## 200 drawn ways to run a job must give equal bits or a named refusal
+grid: ## 200 drawn ways to run a job must give equal bits or a named refusal; all pipelines on small models
+	go test ./parallel -run '^TestPipelineEqualsOneProcess$$' -count=1 -whole
 	go test ./trainer -run '^TestEquivalence$$' -count=1 -timeout 2h -grid 200
 
 soak: ## the same 2000 times, the collectives' tests 20 times under the race detector, 100 killed workers
