@@ -74,6 +74,7 @@ func avx2Kernels() *kernelSet {
 		apart:           apartFast,
 		winogradKernels: winogradsAVX2(),
 		windowKernels:   windowsAVX2(),
+		layerKernels:    layersAVX2(),
 
 		lines: portableLines, turn: portableTurn,
 

@@ -25,6 +25,7 @@ type kernelSet struct {
 	winogradKernels
 	parts partKernels
 	windowKernels
+	layerKernels
 	apart func(*tile) // whose columns do not mix
 
 	// lines copies count lines of 16 floats from each row of src: line j of row i
@@ -94,6 +95,7 @@ func portableKernels() *kernelSet {
 		turn:      portableTurn,
 
 		windowKernels: portableWindows(),
+		layerKernels:  portableLayers(),
 
 		add: portableAdd, mul: portableMul, max: portableMax, min: portableMin,
 		f16:                 portableHalves(device.F16ToF32, device.F32ToF16),

@@ -6,7 +6,21 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// rmsNumbers are the constants of RMSProp and AdaGrad steps.
+// layerKernels are the updates of RMSProp, AdaGrad and LAMB. momentum is nil for
+// none; squares has one element for each block of device.NormBlock.
+type layerKernels struct {
+	rmsProp     func(w, grad, square, momentum []float32, p *rmsNumbers)
+	adaGrad     func(w, grad, sum []float32, p *rmsNumbers)
+	lambMoments func(squares []float64, w, grad, m, v []float32, p *adamNumbers)
+	lambStep    func(w, m, v []float32, p *adamNumbers)
+}
+
+func portableLayers() layerKernels {
+	return layerKernels{rmsProp: portableRMSProp, adaGrad: portableAdaGrad, lambMoments: portableLAMBMoments, lambStep: portableLAMBStep}
+}
+
+// rmsNumbers are the constants of RMSProp and AdaGrad steps. The assembly reads
+// them by position.
 type rmsNumbers struct {
 	scale, decay, keep, rest, epsilon, momentum, rate float32
 }
@@ -57,8 +71,7 @@ func lambNumbers(u device.Update) adamNumbers {
 	}
 }
 
-// layerUpdate runs the updates that are plain loops on every processor; lo starts
-// a block.
+// layerUpdate runs one of layerKernels; lo starts a block.
 func (t *elementsTask) layerUpdate(lo, hi int) {
 	w, b := t.dst.F32()[lo:hi], t.b.F32()[lo:hi]
 	switch t.op {
@@ -67,17 +80,17 @@ func (t *elementsTask) layerUpdate(lo, hi int) {
 		if !t.c.IsZero() {
 			momentum = t.c.F32()[lo:hi]
 		}
-		rmsProp(w, t.a.F32()[lo:hi], b, momentum, &t.rms)
+		t.set.rmsProp(w, t.a.F32()[lo:hi], b, momentum, &t.rms)
 	case opAdaGrad:
-		adaGrad(w, t.a.F32()[lo:hi], b, &t.rms)
+		t.set.adaGrad(w, t.a.F32()[lo:hi], b, &t.rms)
 	case opLAMBMoments:
-		lambMoments(t.squares.F64()[lo/device.NormBlock:], w, t.a.F32()[lo:hi], b, t.c.F32()[lo:hi], &t.adam)
+		t.set.lambMoments(t.squares.F64()[lo/device.NormBlock:], w, t.a.F32()[lo:hi], b, t.c.F32()[lo:hi], &t.adam)
 	case opLAMBStep:
-		lambStep(w, b, t.c.F32()[lo:hi], &t.adam)
+		t.set.lambStep(w, b, t.c.F32()[lo:hi], &t.adam)
 	}
 }
 
-func rmsProp(w, grad, square, momentum []float32, p *rmsNumbers) {
+func portableRMSProp(w, grad, square, momentum []float32, p *rmsNumbers) {
 	for i, g := range grad {
 		g = float32(p.scale*g) + float32(p.decay*w[i])
 		s := float32(p.keep*square[i]) + float32(float32(p.rest*g)*g)
@@ -91,7 +104,7 @@ func rmsProp(w, grad, square, momentum []float32, p *rmsNumbers) {
 	}
 }
 
-func adaGrad(w, grad, sum []float32, p *rmsNumbers) {
+func portableAdaGrad(w, grad, sum []float32, p *rmsNumbers) {
 	for i, g := range grad {
 		g = float32(p.scale*g) + float32(p.decay*w[i])
 		s := sum[i] + float32(g*g)
@@ -100,24 +113,27 @@ func adaGrad(w, grad, sum []float32, p *rmsNumbers) {
 	}
 }
 
-func lambMoments(squares []float64, w, grad, m, v []float32, p *adamNumbers) {
+func portableLAMBMoments(squares []float64, w, grad, m, v []float32, p *adamNumbers) {
 	for lo := 0; lo < len(w); lo += device.NormBlock {
 		hi := min(lo+device.NormBlock, len(w))
-		// Two sums, because an addition waits for the one before.
-		var sums [2]float64
-		for i := lo; i < hi; i++ {
-			g := float32(p.scale * grad[i])
-			mi := float32(p.beta1*m[i]) + float32(p.rest1*g)
-			vi := float32(p.beta2*v[i]) + float32(float32(p.rest2*g)*g)
-			m[i], v[i] = mi, vi
-			d := float64(lambDirection(w[i], mi, vi, p))
-			sums[i&1] += float64(d * d)
-		}
-		squares[lo/device.NormBlock] = sums[0] + sums[1]
+		squares[lo/device.NormBlock] = addLAMBMoments(0, w[lo:hi], grad[lo:hi], m[lo:hi], v[lo:hi], p)
 	}
 }
 
-func lambStep(w, m, v []float32, p *adamNumbers) {
+// addLAMBMoments adds the squares of directions to sum.
+func addLAMBMoments(sum float64, w, grad, m, v []float32, p *adamNumbers) float64 {
+	for i, g := range grad {
+		g = float32(p.scale * g)
+		mi := float32(p.beta1*m[i]) + float32(p.rest1*g)
+		vi := float32(p.beta2*v[i]) + float32(float32(p.rest2*g)*g)
+		m[i], v[i] = mi, vi
+		d := float64(lambDirection(w[i], mi, vi, p))
+		sum += float64(d * d)
+	}
+	return sum
+}
+
+func portableLAMBStep(w, m, v []float32, p *adamNumbers) {
 	for i, x := range w {
 		w[i] = x - float32(p.rate*lambDirection(x, m[i], v[i], p))
 	}

@@ -29,6 +29,7 @@ func families() map[string]func() {
 		"windows2":     func() { windows(lanes8()) },
 		"windows512":   func() { windows(lanes16()) },
 		"halves512":    halves512,
+		"layers2":      layers,
 		"wire2":        wires, // of package wire, in ../../../wire
 	}
 }
