@@ -75,7 +75,11 @@ const kernelsKey = "compute.kernels"
 
 // common is what all ranks must have alike, a line each.
 func (s *session) common() []string {
-	return append(s.settings(), fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1])
+	own := s.settings()
+	if p := s.cfg.Parallel; p.Pipeline*p.Tensor > 1 || p.ShardOptimizer { // all ranks take part in a checkpoint
+		own = append(own, fmt.Sprintf("checkpoint.dir: set %t", s.cfg.Checkpoint.Dir != ""), fmt.Sprintf("checkpoint.every: %v", s.cfg.Checkpoint.Every))
+	}
+	return append(own, fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1])
 }
 
 // settings are config.Common and what decides how this rank rounds.

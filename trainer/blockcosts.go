@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
@@ -162,9 +163,14 @@ func (s *session) countPass(model *models.Model, n int) (costs []parallel.BlockC
 	return costs
 }
 
-// profilePasses is how often a micro-batch is run for its times; the shortest
-// counts, since whatever disturbs makes it longer.
-const profilePasses = 3
+// A micro-batch is run for its times at least fewestPasses times, and up to
+// mostPasses times until profileTime has gone by; the shortest time counts, since
+// whatever disturbs makes it longer.
+const (
+	fewestPasses = 2
+	mostPasses   = 10
+	profileTime  = 500 * time.Millisecond
+)
 
 // measureCosts replaces counted times by measured ones, in milliseconds.
 func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCost, err error) {
@@ -189,7 +195,11 @@ func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCo
 		names[b.Name()] = i
 	}
 	names["loss"] = len(model.Blocks) - 1
-	for pass := range profilePasses {
+	began := time.Now()
+	for pass := range mostPasses {
+		if pass >= fewestPasses && time.Since(began) > profileTime {
+			break
+		}
 		now := make([]parallel.BlockCost, len(costs))
 		t.Begin(nn.Pass{Training: true, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision()})
 		out := nn.Forward(t, model.Blocks, t.Input(input, shape, false))

@@ -25,7 +25,7 @@ func TestDryRunIsGolden(t *testing.T) {
 		set   []string
 	}{
 		{4, []string{"model.name=resnet20", "parallel.pipeline=2", "train.micro_batch=8", "optim.name=adam"}},
-		{4, []string{"model.name=cnn", "parallel.pipeline=4", "parallel.activation_wire=f16", "train.micro_batch=16"}},
+		{4, []string{"model.name=cnn", "parallel.pipeline=4", "train.micro_batch=16"}},
 		{2, []string{"model.name=mlp"}},
 		{8, []string{"model.name=gpt", "data.name=synthetic-text", "parallel.pipeline=2", "parallel.tensor=2", "train.micro_batch=8", "optim.name=adamw"}},
 		{1, []string{"model.name=mlp", "optim.name=sgd"}},

@@ -92,14 +92,14 @@ train.micro_batch  samples of one forward pass; auto is batch / columns, min(32,
 train.accumulate  micro-batches of a column per step, another way to write micro_batch; auto follows from it
 train.deterministic  off, or world: equal to the bit for any number of ranks, transport, threshold and threads
 train.eval_every  "20 steps", "1 epoch", "10m" or never; after the last step in any case
-train.local_sgd  let the ranks train apart and average their parameters every so many steps, and before an evaluation or a checkpoint; the optimizer's state stays each rank's own (a checkpoint has rank 0's); 0 sums gradients at every step
+train.local_sgd  let the ranks train apart and average their parameters every so many steps, and before an evaluation or a checkpoint; the optimizer's state stays each rank's own (a checkpoint has rank 0's), and so do the losses that are shown in between; 0 sums gradients at every step
 parallel.data  data-parallel columns; auto is what pipeline and tensor leave of the ranks
 parallel.pipeline  ranks that a model is cut over, each of which has a stage or several
 parallel.tensor  ranks that share each layer of a gpt or mlp: heads, hidden features, vocabulary or classes; partial sums are rounded, so equal bits are for one number of them
 parallel.schedule  gpipe, 1f1b, interleaved, zb-h1, zb-v, looped-bfs, dualpipe-v, or a CSV file
 parallel.virtual_stages  stages per rank under interleaved and looped-bfs
 parallel.cuts  blocks that begin a stage, but the first one, by name or index: [3, 6]; auto balances time and memory, as measured at the start, or counted under deterministic: world; or a CSV file with costs
-parallel.activation_wire  format of activations between stages: f32, f16, bf16
+parallel.activation_wire  format of activations and their gradients between the ranks of a pipeline: f32, f16, bf16; with 16 bits the result depends on the cuts
 parallel.shard_optimizer  keep each part of the optimizer's state on one rank only, which updates that part for all; saves memory, computes the same
 parallel.sync_batchnorm  BatchNorm statistics over all columns
 parallel.dry_run  print grid, idle time, memory and bytes per link, and train nothing
