@@ -20,6 +20,12 @@
 // updates a part for all, to the same bits. Or ranks train apart for some steps and
 // average their parameters (FusionConfig.LocalSGD).
 //
+// BatchNorms may take their statistics over ranks (FusionConfig.SyncBatchNorm).
+// Gradients of tables may be kept and sent by rows (nn.Param.Sparse). A Hook
+// replaces or follows the sum of a bucket. Parameters may be frozen between steps.
+// A step that one rank cannot do is the same error on all of them: a *RankError, a
+// *LossError, or one that wraps ErrDiffer.
+//
 // A caller needs a collective.Comm for each stage, blocks whose parameters have
 // memory (nn.Materialize), and an optimizer. It then repeats Executor.Step and
 // GradFusion.Step; or, with a loop of its own over a model that is not cut: for
