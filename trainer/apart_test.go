@@ -71,3 +71,14 @@ func TestShardedGrids(t *testing.T) {
 		require.InDelta(t, *want.LossLast, *whole.LossLast, 1e-5, optimizer)
 	}
 }
+
+func TestLocalSGDWantsSamplesForEveryRank(t *testing.T) {
+	_, err := ranks(t, 3, trainer.Job{Config: small(t, "train.local_sgd=4", "train.micro_batch=25")})
+	require.ErrorContains(t, err, "train.local_sgd: 4 wants samples for every rank in a step, but data.batch = 50 in micro-batches of 25 are 2 for 3 ranks")
+}
+
+// A rank that diverges between averages ends the job with its own reason.
+func TestLocalSGDThatDiverges(t *testing.T) {
+	_, err := ranks(t, 2, trainer.Job{Config: small(t, "train.local_sgd=8", "optim.lr=1e5")})
+	require.ErrorIs(t, err, trainer.ErrDiverged)
+}

@@ -160,6 +160,7 @@ func (s *session) materialize() error {
 func (s *session) prepare(ctx context.Context) error {
 	for _, do := range []func() error{
 		s.cut,
+		s.checkLocalSGD,
 		func() error { return s.compareRanks(ctx) },
 		func() error { return s.place(ctx) },
 		s.build,
