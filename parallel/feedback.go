@@ -101,31 +101,9 @@ func (f *feedback) add(gradient []float32, at int) {
 		return
 	}
 	velocity := f.velocity[at : at+len(gradient)]
-	for i, x := range gradient {
-		velocity[i] = float32(f.momentum*velocity[i]) + x
-		if f.nesterov {
-			kept[i] += x + float32(f.momentum*velocity[i])
-		} else {
-			kept[i] += velocity[i]
-		}
-	}
-	f.heal(velocity)
-}
-
-// heal forgets momentum that is not finite: one bad step must not last. Nothing
-// bad came in where the last sum of all is finite.
-func (f *feedback) heal(velocity []float32) {
-	sum := float32(0)
-	for _, v := range velocity {
-		sum += v - v // 0, or NaN
-	}
-	if sum == 0 {
-		return
-	}
-	for i, v := range velocity {
-		if v-v != 0 {
-			velocity[i] = 0
-		}
+	wire.Momentum(kept, velocity, gradient, f.momentum, f.nesterov)
+	if !wire.Finite(velocity) { // one bad step must not last
+		dropNotFinite(velocity)
 	}
 }
 

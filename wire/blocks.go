@@ -143,16 +143,6 @@ func (f *Blocks) scale(bits uint32) (scale, inverse float32, state blockState) {
 	return largest / f.levels, f.levels / largest, ordinary
 }
 
-// largest returns the bits of the largest magnitude; as integers they have the
-// order of magnitudes, and NaN above all.
-func largest(src []float32) uint32 {
-	most := uint32(0)
-	for _, v := range src {
-		most = max(most, magnitudeBits(v))
-	}
-	return most
-}
-
 // round rounds x * inverse down or up, by 16 random bits. An integer stays what
 // it is. The sum with levels + 1 is positive, so that cutting off its fraction
 // rounds down.

@@ -65,6 +65,43 @@ func (k kernels) add(dst, src []float32) int {
 	return n
 }
 
+func (k kernels) dot(sums *[dotLanes]float32, a, b []float32) int {
+	n := k.whole(len(a), dotLanes)
+	if n > 0 {
+		dotAVX2(&sums[0], &a[0], &b[0], n)
+	}
+	return n
+}
+
+func (k kernels) addScaled(dst, src []float32, s float32) int {
+	n := k.whole(len(dst), 8)
+	if n > 0 {
+		addScaledAVX2(&dst[0], &src[0], n, s)
+	}
+	return n
+}
+
+func (k kernels) momentum(kept, velocity, x []float32, momentum float32, nesterov bool) int {
+	n := k.whole(len(kept), 8)
+	switch {
+	case n == 0:
+	case nesterov:
+		nesterovAVX2(&kept[0], &velocity[0], &x[0], n, momentum)
+	default:
+		momentumAVX2(&kept[0], &velocity[0], &x[0], n, momentum)
+	}
+	return n
+}
+
+func (k kernels) largest(x []float32) uint32 {
+	n := k.whole(len(x), 32)
+	most := uint32(0)
+	if n > 0 {
+		most = largestAVX2(&x[0], n)
+	}
+	return max(most, largest(x[n:]))
+}
+
 // quantise encodes whole blocks.
 func (k kernels) quantise(f *Blocks, dst []byte, src, kept []float32, r random) int {
 	n := k.whole(len(src), f.size)

@@ -74,7 +74,44 @@ func TestVectorsAreThePlainLoops(t *testing.T) {
 			want[i] += x[i]
 		}
 		equalBits(t, want, sum, "sum")
+		y := gradient(r, n)
+		z := append([]float32(nil), y...)
+		addScaled(y, x, 0.3)
+		for i := range z {
+			z[i] += float32(x[i] * 0.3)
+		}
+		equalBits(t, z, y, "scaled sum")
+		for _, nesterov := range []bool{false, true} {
+			kept, velocity := append([]float32(nil), y...), append([]float32(nil), z...)
+			Momentum(kept, velocity, x, 0.9, nesterov)
+			for i := range x {
+				v := float32(0.9*z[i]) + x[i]
+				equalBits(t, []float32{v}, velocity[i:i+1], "velocity")
+				if nesterov {
+					v = x[i] + float32(0.9*v)
+				}
+				equalBits(t, []float32{y[i] + v}, kept[i:i+1], "kept")
+			}
+		}
+		require.Equal(t, largest(x) < 0x7f800000, Finite(x))
+		equalBits(t, []float32{naiveDot(x, y)}, []float32{dot(x, y)}, "product")
 	}
+}
+
+func naiveDot(a, b []float32) float32 {
+	var sums [dotLanes]float32
+	whole := len(a) - len(a)%dotLanes
+	for i := range whole {
+		sums[i%dotLanes] += float32(a[i] * b[i])
+	}
+	total := float32(0)
+	for _, s := range sums {
+		total += s
+	}
+	for i := whole; i < len(a); i++ {
+		total += float32(a[i] * b[i])
+	}
+	return total
 }
 
 // equalBits compares floats, of which NaN are all alike.

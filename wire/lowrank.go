@@ -51,25 +51,31 @@ func Expand(m, p, q []float32, rows, columns, rank int, subtract bool) {
 	}
 }
 
+// dotLanes is how many sums dot has, of which each takes every dotLanes-th product.
+const dotLanes = 32
+
 func dot(a, b []float32) float32 {
 	b = b[:len(a)]
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		s0 += float32(a[i] * b[i])
-		s1 += float32(a[i+1] * b[i+1])
-		s2 += float32(a[i+2] * b[i+2])
-		s3 += float32(a[i+3] * b[i+3])
+	var sums [dotLanes]float32
+	at := chosenKernels().dot(&sums, a, b)
+	for ; at+dotLanes <= len(a); at += dotLanes {
+		for i := range sums {
+			sums[i] += float32(a[at+i] * b[at+i])
+		}
 	}
-	for ; i < len(a); i++ {
-		s0 += float32(a[i] * b[i])
+	total := float32(0)
+	for _, s := range sums {
+		total += s
 	}
-	return (s0 + s1) + (s2 + s3)
+	for ; at < len(a); at++ {
+		total += float32(a[at] * b[at])
+	}
+	return total
 }
 
 func addScaled(dst, src []float32, s float32) {
 	src = src[:len(dst)]
-	for i := range dst {
+	for i := chosenKernels().addScaled(dst, src, s); i < len(dst); i++ {
 		dst[i] += float32(src[i] * s)
 	}
 }

@@ -37,6 +37,26 @@ func narrowBF16AVX2(dst *uint16, src *float32, n int)
 //go:noescape
 func addAVX2(dst *float32, a *float32, b *float32, n int)
 
+// dotAVX2 sets 32 sums to those of the products of a and b at every 32nd place; n is a multiple of 32.
+//
+//go:noescape
+func dotAVX2(sums *float32, a *float32, b *float32, n int)
+
+// addScaledAVX2 adds s times n floats, a multiple of 8, to dst.
+//
+//go:noescape
+func addScaledAVX2(dst *float32, src *float32, n int, s float32)
+
+// momentumAVX2 sets velocity = momentum * velocity + x and adds velocity to kept, for n floats, a multiple of 8.
+//
+//go:noescape
+func momentumAVX2(kept *float32, velocity *float32, x *float32, n int, momentum float32)
+
+// nesterovAVX2 sets velocity = momentum * velocity + x and adds x + momentum * velocity to kept, for n floats, a multiple of 8.
+//
+//go:noescape
+func nesterovAVX2(kept *float32, velocity *float32, x *float32, n int, momentum float32)
+
 // largestAVX2 returns the bits of the largest magnitude of n floats, a multiple of 32.
 //
 //go:noescape

@@ -19,6 +19,7 @@ type TopK struct {
 	kernels  kernels
 	keys     []uint64 // candidates: magnitude, then the place, from the end
 	ordered  []uint64 // the same in the order of places, while keys are selected from
+	bad      bool     // the last encoding holds a value that is not finite
 	guess    uint32   // a magnitude that about the wanted share reaches
 }
 
@@ -51,6 +52,7 @@ func (f *TopK) EncodedLen(n int) int {
 
 // Encode implements Format.
 func (f *TopK) Encode(dst []byte, src []float32, _ uint64) {
+	f.bad = false
 	f.runs(dst, len(src), func(dst []byte, lo, hi int) { f.encodeRun(dst, src[lo:hi]) })
 }
 
@@ -58,6 +60,12 @@ func (f *TopK) Encode(dst []byte, src []float32, _ uint64) {
 func (f *TopK) EncodeKeeping(dst []byte, x []float32, seed uint64) {
 	f.Encode(dst, x, seed)
 	f.ClearSent(dst, x)
+	if !f.bad {
+		return
+	}
+	for i, v := range x { // there may be more of them
+		x[i] = lost(v, 0)
+	}
 }
 
 // ClearSent sets x to 0 where an encoding of as many values holds one.
@@ -88,6 +96,7 @@ func (f *TopK) encodeRun(dst []byte, src []float32) {
 	f.ordered = append(f.ordered[:0], f.keys...)
 	selectLargest(f.keys, k)
 	least := slices.Min(f.keys[:k])
+	f.bad = f.bad || slices.Max(f.keys[:k])>>32 >= 0x7f800000
 	values, i := dst[2*k:], 0
 	for _, key := range f.ordered {
 		if key < least {

@@ -339,6 +339,200 @@ doneOne:
 	VZEROUPPER
 	RET
 
+// func dotAVX2(sums *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·dotAVX2(SB), NOSPLIT, $0-32
+	MOVQ   a+8(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   n+24(FP), DX
+	SHRQ   $0x05, DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+loopOne:
+	CMPQ    DX, $0x00000001
+	JLT     doneOne
+	VMOVUPS (AX), Y4
+	VMULPS  (CX), Y4, Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS 32(AX), Y4
+	VMULPS  32(CX), Y4, Y4
+	VADDPS  Y4, Y1, Y1
+	VMOVUPS 64(AX), Y4
+	VMULPS  64(CX), Y4, Y4
+	VADDPS  Y4, Y2, Y2
+	VMOVUPS 96(AX), Y4
+	VMULPS  96(CX), Y4, Y4
+	VADDPS  Y4, Y3, Y3
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000001, DX
+	JMP     loopOne
+
+doneOne:
+	MOVQ    sums+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func addScaledAVX2(dst *float32, src *float32, n int, s float32)
+// Requires: AVX
+TEXT ·addScaledAVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	SHRQ         $0x03, DX
+	VBROADCASTSS s+24(FP), Y0
+
+loopMany:
+	CMPQ    DX, $0x00000004
+	JLT     doneMany
+	VMULPS  (CX), Y0, Y1
+	VADDPS  (AX), Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMULPS  32(CX), Y0, Y1
+	VADDPS  32(AX), Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMULPS  64(CX), Y0, Y1
+	VADDPS  64(AX), Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMULPS  96(CX), Y0, Y1
+	VADDPS  96(AX), Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000004, DX
+	JMP     loopMany
+
+doneMany:
+loopOne:
+	CMPQ    DX, $0x00000001
+	JLT     doneOne
+	VMULPS  (CX), Y0, Y1
+	VADDPS  (AX), Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000001, DX
+	JMP     loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
+// func momentumAVX2(kept *float32, velocity *float32, x *float32, n int, momentum float32)
+// Requires: AVX
+TEXT ·momentumAVX2(SB), NOSPLIT, $0-36
+	MOVQ         kept+0(FP), AX
+	MOVQ         velocity+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	SHRQ         $0x03, BX
+	VBROADCASTSS momentum+32(FP), Y0
+
+loopMany:
+	CMPQ    BX, $0x00000002
+	JLT     doneMany
+	VMOVUPS (DX), Y1
+	VMULPS  (CX), Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)
+	VADDPS  (AX), Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(DX), Y1
+	VMULPS  32(CX), Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(CX)
+	VADDPS  32(AX), Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000002, BX
+	JMP     loopMany
+
+doneMany:
+loopOne:
+	CMPQ    BX, $0x00000001
+	JLT     doneOne
+	VMOVUPS (DX), Y1
+	VMULPS  (CX), Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)
+	VADDPS  (AX), Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000001, BX
+	JMP     loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
+// func nesterovAVX2(kept *float32, velocity *float32, x *float32, n int, momentum float32)
+// Requires: AVX
+TEXT ·nesterovAVX2(SB), NOSPLIT, $0-36
+	MOVQ         kept+0(FP), AX
+	MOVQ         velocity+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	SHRQ         $0x03, BX
+	VBROADCASTSS momentum+32(FP), Y0
+
+loopMany:
+	CMPQ    BX, $0x00000002
+	JLT     doneMany
+	VMOVUPS (DX), Y1
+	VMULPS  (CX), Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)
+	VMULPS  Y2, Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VADDPS  (AX), Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(DX), Y1
+	VMULPS  32(CX), Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(CX)
+	VMULPS  Y2, Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VADDPS  32(AX), Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000002, BX
+	JMP     loopMany
+
+doneMany:
+loopOne:
+	CMPQ    BX, $0x00000001
+	JLT     doneOne
+	VMOVUPS (DX), Y1
+	VMULPS  (CX), Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)
+	VMULPS  Y2, Y0, Y2
+	VADDPS  Y1, Y2, Y2
+	VADDPS  (AX), Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000001, BX
+	JMP     loopOne
+
+doneOne:
+	VZEROUPPER
+	RET
+
 // func largestAVX2(src *float32, n int) uint32
 // Requires: AVX, AVX2
 TEXT ·largestAVX2(SB), NOSPLIT, $0-20

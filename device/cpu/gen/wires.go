@@ -12,6 +12,9 @@ import (
 func wires() {
 	halves()
 	binary("addAVX2", "adds", func(a, b VecVirtual) { VADDPS(b, a, a) })
+	products()
+	momenta("momentumAVX2", false)
+	momenta("nesterovAVX2", true)
 	largest()
 	reach()
 	q := quantiser{}
@@ -44,6 +47,66 @@ func spread(name string) VecVirtual {
 	}
 	VBROADCASTSS(b.Addr, v)
 	return v
+}
+
+// products emits what low-rank factors need. Products are rounded before they are
+// added, as in the plain loops.
+func products() {
+	function("dotAVX2", "func(sums, a, b *float32, n int)", "sets 32 sums to those of the products of a and b at every 32nd place; n is a multiple of 32.")
+	p, n := pointers("a", "b"), Load(Param("n"), GP64())
+	SHRQ(U8(5), n)
+	sums := []VecVirtual{zero(), zero(), zero(), zero()}
+	each("", n, 1, 4*vectorBytes, p, func(int) {
+		for i, s := range sums {
+			v := YMM()
+			VMOVUPS(at(p[0], i*vectorBytes), v)
+			VMULPS(at(p[1], i*vectorBytes), v, v)
+			VADDPS(v, s, s)
+		}
+	})
+	out := Load(Param("sums"), GP64())
+	for i, s := range sums {
+		VMOVUPS(s, at(out, i*vectorBytes))
+	}
+	end()
+
+	function("addScaledAVX2", "func(dst, src *float32, n int, s float32)", "adds s times n floats, a multiple of 8, to dst.")
+	p, n = pointers("dst", "src"), eighths()
+	s := spread("s")
+	each("", n, 4, vectorBytes, p, func(offset int) {
+		v := YMM()
+		VMULPS(at(p[1], offset), s, v)
+		VADDPS(at(p[0], offset), v, v)
+		VMOVUPS(v, at(p[0], offset))
+	})
+	end()
+}
+
+// momenta emits the momentum that top-k adds up.
+func momenta(name string, nesterov bool) {
+	doc := "sets velocity = momentum * velocity + x and adds "
+	if nesterov {
+		doc += "x + momentum * velocity"
+	} else {
+		doc += "velocity"
+	}
+	function(name, "func(kept, velocity, x *float32, n int, momentum float32)", doc+" to kept, for n floats, a multiple of 8.")
+	p, n := pointers("kept", "velocity", "x"), eighths()
+	m := spread("momentum")
+	each("", n, 2, vectorBytes, p, func(offset int) {
+		x, v := YMM(), YMM()
+		VMOVUPS(at(p[2], offset), x)
+		VMULPS(at(p[1], offset), m, v)
+		VADDPS(x, v, v)
+		VMOVUPS(v, at(p[1], offset))
+		if nesterov {
+			VMULPS(v, m, v)
+			VADDPS(x, v, v)
+		}
+		VADDPS(at(p[0], offset), v, v)
+		VMOVUPS(v, at(p[0], offset))
+	})
+	end()
 }
 
 // magnitude is all bits but the sign.
