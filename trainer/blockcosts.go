@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gradfusion/gradfusion/data"
@@ -195,6 +196,7 @@ func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCo
 		names[b.Name()] = i
 	}
 	names["loss"] = len(model.Blocks) - 1
+	counted := slices.Clone(costs)
 	began := time.Now()
 	for pass := range mostPasses {
 		if pass >= fewestPasses && time.Since(began) > profileTime {
@@ -225,7 +227,33 @@ func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCo
 			costs[i].Forward, costs[i].Backward = min(costs[i].Forward, now[i].Forward), min(costs[i].Backward, now[i].Backward)
 		}
 	}
+	within(costs, counted, func(c *parallel.BlockCost) *float64 { return &c.Forward })
+	within(costs, counted, func(c *parallel.BlockCost) *float64 { return &c.Backward })
 	return costs, nil
+}
+
+// mostDoubt is how far a measured time may be from what was counted, beside what
+// is common to all blocks. More is no property of the block: something disturbed
+// each of its passes.
+const mostDoubt = 2.5
+
+// within brings times that stand out back to mostDoubt.
+func within(costs, counted []parallel.BlockCost, of func(*parallel.BlockCost) *float64) {
+	var ratios []float64
+	for i := range costs {
+		if c := *of(&counted[i]); c > 0 {
+			ratios = append(ratios, *of(&costs[i])/c)
+		}
+	}
+	if len(ratios) == 0 {
+		return
+	}
+	slices.Sort(ratios)
+	usual := ratios[len(ratios)/2]
+	for i := range costs {
+		low, high := *of(&counted[i])*usual/mostDoubt, *of(&counted[i])*usual*mostDoubt
+		*of(&costs[i]) = min(max(*of(&costs[i]), low), high)
+	}
 }
 
 func milliseconds(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
