@@ -1,9 +1,6 @@
 package models
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Cuts reports whether the layers of the model of that name can be cut over
 // partners (tensor parallelism).
@@ -20,16 +17,16 @@ func (c Config) Shares(partners int) error {
 		return fmt.Errorf("the layers of %s cannot be cut over ranks; those of mlp and gpt can", c.Name)
 	}
 	c = c.WithDefaults()
-	var errs []error
+	var err error
 	enough := func(n int, what string) {
-		if n > 0 && n < partners {
-			errs = append(errs, fmt.Errorf("%d %s are too few for %d ranks that share them", n, what, partners))
+		if err == nil && n > 0 && n < partners {
+			err = fmt.Errorf("%d %s are too few for %d ranks that share them", n, what, partners)
 		}
 	}
 	if c.Name == "gpt" {
 		enough(c.Heads, "heads")
 		enough(c.Vocabulary, "tokens of the vocabulary")
-		return errors.Join(errs...)
+		return err
 	}
 	hidden := c.hiddenLayers()
 	for i := 0; i < len(hidden); i += 2 { // the inputs of the layer after each are cut with its outputs
@@ -38,5 +35,5 @@ func (c Config) Shares(partners int) error {
 	if len(hidden)%2 == 0 {
 		enough(c.Classes, "classes")
 	}
-	return errors.Join(errs...)
+	return err
 }
