@@ -87,11 +87,9 @@ func (g *GradFusion) frozenDigest() float64 {
 // frozen different parameters.
 func (g *GradFusion) compareFrozen(ctx context.Context, w *layout) error {
 	differ := false
-	for p, place := range w.places {
-		for q := range p {
-			same := w.places[q].first == place.first && w.places[q].last == place.last
-			differ = differ || same && g.leaves.all[g.leaves.bounds[p]+1] != g.leaves.all[g.leaves.bounds[q]+1]
-		}
+	digest := func(rank int) float64 { return g.leaves.all[g.leaves.bounds[rank]+1] }
+	for p := range w.places {
+		differ = differ || digest(p) != digest(w.twin(p))
 	}
 	if !differ {
 		return nil
@@ -109,14 +107,23 @@ func (g *GradFusion) compareFrozen(ctx context.Context, w *layout) error {
 		return err
 	}
 	for p := range all {
-		for q := range p {
-			same := w.places[q].first == w.places[p].first && w.places[q].last == w.places[p].last
-			if a, b := string(all[q]), string(all[p]); same && a != b {
-				return fmt.Errorf("%w: rank %d has frozen %s, rank %d %s", ErrDiffer, q, orNothing(a), p, orNothing(b))
-			}
+		q := w.twin(p)
+		if a, b := string(all[q]), string(all[p]); a != b {
+			return fmt.Errorf("%w: rank %d has frozen %s, rank %d %s", ErrDiffer, q, orNothing(a), p, orNothing(b))
 		}
 	}
 	return errors.New("parallel: the ranks have frozen different parameters")
+}
+
+// twin is the lowest rank that holds the same stages as a rank.
+func (l *layout) twin(rank int) int {
+	p := l.places[rank]
+	for q := range rank {
+		if l.places[q].first == p.first && l.places[q].last == p.last {
+			return q
+		}
+	}
+	return rank
 }
 
 func orNothing(names string) string {
