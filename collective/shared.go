@@ -132,9 +132,16 @@ func (p *program) share(c *Call, ranks int) {
 	if p.parted = slices.Clone(c.InBounds); p.parted == nil && c.Kind.Parts() {
 		p.parted = plan.Cut(p.header.count, ranks)
 	}
-	// What a rank reads from its peers' memory, and writes to it.
-	p.sent = int64(p.header.count) * int64(p.header.typ.Size()) * int64(ranks-1) / int64(ranks)
-	p.received = p.sent
+	// What a rank writes to its peers' memory, and reads from it: the two halves of
+	// an all-reduce, which is a reduce-scatter and an all-gather.
+	bytes := int64(p.header.count) * int64(p.header.typ.Size()) * int64(ranks-1) / int64(ranks)
+	p.sent, p.received = bytes, bytes
+	switch c.Kind {
+	case plan.ReduceScatter:
+		p.sent = 0
+	case plan.AllGather:
+		p.received = 0
+	}
 }
 
 // Alloc implements Comm. It is run in turn, like a call. Where no memory is
