@@ -50,6 +50,10 @@ func (e *Executor) program(micros int) (*program, error) {
 }
 
 func (e *Executor) schedule(micros int) (s schedule.Schedule, err error) {
+	count := micros
+	if !e.training {
+		micros = 0 // its stages are all that counts
+	}
 	if e.cfg.Schedule == nil {
 		if e.cfg.Fusion.layout.cut() {
 			return nil, errOneStage
@@ -59,7 +63,7 @@ func (e *Executor) schedule(micros int) (s schedule.Schedule, err error) {
 		return nil, err
 	}
 	if !e.training {
-		s = schedule.Forwards(s.Owners(), micros)
+		s = schedule.Forwards(s.Owners(), count)
 	}
 	return s, nil
 }

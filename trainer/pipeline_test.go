@@ -2,11 +2,15 @@ package trainer_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/parallel/schedule"
+	"github.com/gradfusion/gradfusion/trainer"
+	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 // Every schedule leaves what one process does, with as many micro-batches as one
@@ -52,4 +56,38 @@ func TestAnyLayoutContinues(t *testing.T) {
 		c.layout, c.then = from, layouts[(i+1)%len(layouts)]
 		require.Equal(t, want, c.run(t).StateSHA256, "from %+v to %+v", c.layout, c.then)
 	}
+}
+
+// A schedule from a file runs steps that are shorter than it, and evaluations that
+// are longer; what one run has measured cuts another.
+func TestScheduleAndCostsOfAUser(t *testing.T) {
+	c := combination{model: "mlp", optimizer: "momentum", batch: 24, micro: 8, augment: "none", level: "O0", tensor: 1, sparse: "none",
+		layout: layout{ranks: 1, pipeline: 1}, transport: "inproc", threshold: 1, threads: 1, overlap: true, recompute: "none"}
+	want := c.run(t)
+	file := filepath.Join(t.TempDir(), "mine.csv")
+	require.NoError(t, os.WriteFile(file, []byte("# two at a time\n0F0,0F1,,0B0,0B1,0F2,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,,1F2,1B2,1F3,1B3\n"), 0o644))
+	for _, ranks := range []int{2, 4} {
+		c.layout = layout{ranks, 2, file}
+		got := c.run(t)
+		require.Equal(t, want.StateSHA256, got.StateSHA256)
+		require.Equal(t, want.EvalLoss, got.EvalLoss)
+	}
+
+	dir := t.TempDir()
+	set := []string{"data.name=digits", "data.batch=16", "model.name=mlp", "model.hidden=[8, 8]", "train.steps=2", "train.micro_batch=4", "parallel.pipeline=2"}
+	cfg, err := config.Load("", config.Sources{Set: set})
+	require.NoError(t, err)
+	_, err = ranks(t, 2, trainer.Job{Config: cfg, RunDir: dir})
+	require.NoError(t, err)
+	measured := filepath.Join(dir, "blocks.csv")
+	cfg, err = config.Load("", config.Sources{Set: append(set, "parallel.cuts="+measured)})
+	require.NoError(t, err)
+	dir = t.TempDir()
+	_, err = ranks(t, 2, trainer.Job{Config: cfg, RunDir: dir})
+	require.NoError(t, err)
+	first, err := os.ReadFile(measured)
+	require.NoError(t, err)
+	again, err := os.ReadFile(filepath.Join(dir, "blocks.csv"))
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(again))
 }
