@@ -13,21 +13,31 @@ const (
 	// partsChunks is how many chunks of steps are cut at once: parts of rows and of
 	// two panels then lie in the first-level cache.
 	partsChunks = 4
-	// partsLeast is the outputs for which cutting the inputs pays.
-	partsLeast = 32
+	// partsOutputs and partsSteps are the output channels for which cutting the
+	// inputs pays, and the steps of 16 of a sum for which writing it does; more
+	// than partsSpread outputs for a step write too much.
+	partsOutputs = 64
+	partsSteps   = 16
+	partsSpread  = 2
 )
 
-// inParts decides from the shape alone.
+// inParts decides from the shape alone, as measured with 1 x 1 and 3 x 3 taps.
 func (t *convTask) inParts() bool {
-	if t.set.parts.product == nil || t.plainInto > 0 || t.panels*block < partsLeast {
+	if t.set.parts.product == nil || t.plainInto > 0 || t.panels*block < partsOutputs {
 		return false
 	}
+	steps, phases := 0, 0
 	for i := range t.phases {
-		if ph := &t.phases[i]; ph.singles > 0 || ph.blocks%2 != 0 {
+		ph := &t.phases[i]
+		if ph.singles > 0 || ph.blocks%2 != 0 {
 			return false
 		}
+		if ph.blocks > 0 {
+			steps += ph.blocks
+			phases++
+		}
 	}
-	return true
+	return phases > 0 && steps >= partsSteps*phases && t.panels*phases <= partsSpread*steps
 }
 
 // runConvParts runs w.conv over n images, several of them in a part, and gives w

@@ -13,9 +13,12 @@ const (
 	half = partDepth / 2
 )
 
-// inParts decides from the shape alone.
+// inParts decides from the shape alone: with few taps or channels the turning of
+// lines takes longer than the products.
 func (t *gradientTask) inParts() bool {
-	return t.set.parts.product != nil && t.image.pixel == block && t.d.K > block && t.image.planes*t.d.R*t.d.S > 1
+	const taps, channels, outputs = 9, 64, 128
+	return t.set.parts.product != nil && t.image.pixel == block &&
+		t.d.R*t.d.S >= taps && t.d.C >= channels && t.d.K >= outputs
 }
 
 // halves returns how many runs of 16 pixels an image of dy makes.

@@ -33,6 +33,10 @@ func convShapes() []device.Conv {
 	add(1, 3, 30, 31, 5, 3, 3, 1, 1, 1, 1, device.Blocked16) // several stretches of pixels
 	add(18, 16, 3, 3, 3, 3, 3, 1, 1, 1, 1, device.Blocked16) // more images than groups
 	add(3, 65, 3, 3, 17, 3, 3, 1, 1, 1, 1, device.Blocked16)
+	// Sums and outputs that are worth a matrix unit.
+	add(3, 90, 9, 7, 150, 3, 3, 2, 2, 1, 1, device.Blocked16)
+	add(1, 250, 17, 19, 70, 1, 1, 1, 1, 0, 0, device.Blocked16)
+	add(2, 64, 9, 10, 64, 3, 3, 1, 1, 1, 1, device.Blocked16)
 	return append(all, convVariants()...)
 }
 
