@@ -282,6 +282,43 @@ func TestCutCrossEntropy(t *testing.T) {
 	}
 }
 
+// silent partners leave sums as they are.
+type silent struct{ alone }
+
+func (silent) Start(device.ReduceOp, device.Buf, string) nn.Pending { return settled{} }
+
+type settled struct{}
+
+func (settled) Wait() error { return nil }
+
+func TestRepeatedCutPassesAllocateNothing(t *testing.T) {
+	dev := devices()[2]
+	for _, b := range cutBlocks() {
+		blocks := []nn.Block{nn.NewSeq("block", b.layers(silent{alone{1, 2}})...)}
+		require.NoError(t, nn.Materialize(dev, blocks, 1))
+		tape := nn.NewTape(dev)
+		in := device.FromF32(make([]float32, b.input.Len()))
+		ids, labels := device.FromI32([]int32{6, 0, 3, 3, 2, 0}), device.FromI32([]int32{0, 6, 3, 2, 5, 4})
+		seed := device.FromF32(make([]float32, 1<<17))
+		pass := func() {
+			tape.Begin(nn.Pass{Training: true})
+			x := tape.Input(ids, nn.Plain(2, 3), false)
+			if b.input.Rank > 0 {
+				x = tape.Input(in, b.input, true)
+			}
+			y := nn.Forward(tape, blocks, x)[0]
+			if b.loss {
+				tape.SeedLoss(tape.CrossEntropy(y, labels, nn.CrossEntropyConfig{}), 1)
+			} else {
+				tape.SeedGrad(y, seed.Slice(0, y.Shape.Len()))
+			}
+			tape.Backward()
+		}
+		pass()
+		require.Zero(t, testing.AllocsPerRun(5, pass), b.name)
+	}
+}
+
 // failing partners never get a sum.
 type failing struct{ alone }
 
