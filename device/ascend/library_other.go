@@ -1,0 +1,31 @@
+//go:build !ascend || !linux || (!amd64 && !arm64)
+
+package ascend
+
+import "fmt"
+
+// Library stands for the loaded runtime, which this binary cannot have.
+type Library struct{}
+
+// Device stands for an opened device.
+type Device struct{}
+
+// Load refuses: this binary cannot load libraries.
+func Load(Config) (*Library, error) {
+	if !supported {
+		return nil, fmt.Errorf("ascend devices need Linux on amd64 or arm64")
+	}
+	return nil, ErrNotBuilt
+}
+
+// Open refuses.
+func (*Library) Open(int) (*Device, error) { return nil, ErrNotBuilt }
+
+// Version is empty.
+func (*Library) Version() string { return "" }
+
+// Close does nothing.
+func (*Library) Close() error { return nil }
+
+// Close does nothing.
+func (*Device) Close() error { return nil }

@@ -1,0 +1,80 @@
+//go:build ascend && linux && (amd64 || arm64)
+
+package ascend
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// The methods of this file run on a Thread of the device.
+
+// Memory is memory of the device, which the host cannot touch.
+type Memory struct {
+	At   uintptr
+	Size int
+}
+
+// Pinned is memory of the host that asynchronous copies read and write.
+type Pinned struct {
+	Bytes []byte
+	at    uintptr
+}
+
+// At is its address.
+func (p Pinned) At() uintptr { return p.at }
+
+// Malloc returns memory of the device of undefined content, at least size bytes,
+// aligned to 64.
+func (d *Device) Malloc(size int) (Memory, error) {
+	if size <= 0 {
+		return Memory{}, fmt.Errorf("device memory of %d bytes", size)
+	}
+	m := Memory{Size: size}
+	err := d.library.check("aclrtMalloc", Call(d.library.symbols.aclrtMalloc, uintptr(unsafe.Pointer(&m.At)), uintptr(size), mallocHugeFirst))
+	return m, err
+}
+
+// Free gives memory back. No stream may have work with it.
+func (d *Device) Free(m Memory) error {
+	if m.At == 0 {
+		return nil
+	}
+	return d.library.check("aclrtFree", Call(d.library.symbols.aclrtFree, m.At))
+}
+
+// MallocHost returns pinned memory of undefined content.
+func (d *Device) MallocHost(size int) (Pinned, error) {
+	if size <= 0 {
+		return Pinned{}, fmt.Errorf("pinned memory of %d bytes", size)
+	}
+	var p Pinned
+	if err := d.library.check("aclrtMallocHost", Call(d.library.symbols.aclrtMallocHost, uintptr(unsafe.Pointer(&p.at)), uintptr(size))); err != nil {
+		return Pinned{}, err
+	}
+	p.Bytes = unsafe.Slice((*byte)(pointer(p.at)), size)
+	return p, nil
+}
+
+// FreeHost gives pinned memory back. No stream may have work with it.
+func (d *Device) FreeHost(p Pinned) error {
+	if p.at == 0 {
+		return nil
+	}
+	return d.library.check("aclrtFreeHost", Call(d.library.symbols.aclrtFreeHost, p.at))
+}
+
+// Copy copies n bytes and waits for that.
+func (d *Device) Copy(to, from uintptr, n int, kind CopyKind) error {
+	return d.library.check("aclrtMemcpy", Call(d.library.symbols.aclrtMemcpy, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind))))
+}
+
+// CopyAsync copies n bytes in a stream. Host memory has to be pinned.
+func (d *Device) CopyAsync(to, from uintptr, n int, kind CopyKind, s Stream) error {
+	return d.library.check("aclrtMemcpyAsync", Call(d.library.symbols.aclrtMemcpyAsync, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind)), uintptr(s)))
+}
+
+// Clear zeroes memory of the device and waits for that.
+func (d *Device) Clear(m Memory) error {
+	return d.library.check("aclrtMemset", Call(d.library.symbols.aclrtMemset, m.At, uintptr(m.Size), 0, uintptr(m.Size)))
+}
