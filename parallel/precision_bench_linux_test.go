@@ -30,9 +30,9 @@ func BenchmarkPrecision(b *testing.B) {
 	}{
 		{"mlp", models.Config{Name: "mlp", Channels: 1, Height: 28, Width: 28, Classes: 10}, 64},
 		{"resnet20", models.Config{Name: "resnet20", Channels: 1, Height: 28, Width: 28, Classes: 10}, 32},
-		{"resnet18", models.Config{Name: "resnet18", Stem: "small", Channels: 3, Height: 32, Width: 32, Classes: 10}, 8},
-		{"resnet50", models.Config{Name: "resnet50", Channels: 3, Height: 224, Width: 224, Classes: 1000}, 1},
-		{"gpt", models.Config{Name: "gpt", Layers: 4, Heads: 4, Features: 256, Context: 128, Vocabulary: 256}, 8},
+		{"resnet18", models.Config{Name: "resnet18", Stem: "small", Channels: 3, Height: 32, Width: 32, Classes: 10}, 32},
+		{"resnet50", models.Config{Name: "resnet50", Channels: 3, Height: 224, Width: 224, Classes: 1000}, 8},
+		{"gpt", models.Config{Name: "gpt", Layers: 6, Heads: 6, Features: 384, Context: 256, Vocabulary: 256}, 8},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			require.NoError(b, world(b.Context(), 1, func(ctx context.Context, comm collective.Comm) error {
@@ -43,7 +43,7 @@ func BenchmarkPrecision(b *testing.B) {
 					steps = append(steps, levelled(b, ctx, comm, c.model, c.batch, amp.Config{Level: level}))
 				}
 				best, held := []time.Duration{math.MaxInt64, math.MaxInt64}, []int{0, 0}
-				for range max(b.N, 5) {
+				for range max(b.N, 3) {
 					for i, step := range steps {
 						took, bytes := step()
 						best[i], held[i] = min(best[i], took), bytes
