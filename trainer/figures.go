@@ -105,7 +105,7 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 	if s.data.Text != nil {
 		tokensNow = rateNow * float64(s.targets())
 	}
-	if err := f.write(metrics.Line{Step: step, Epoch: epoch, Loss: o.Loss, LearningRate: rate, SamplesPerSec: rateNow, TokensPerSec: tokensNow, Times: t}); err != nil {
+	if err := f.write(metrics.Line{Step: step, Epoch: epoch, Loss: o.Loss, LearningRate: rate, SamplesPerSec: rateNow, TokensPerSec: tokensNow, LossScale: o.LossScale, Times: t}); err != nil {
 		return err
 	}
 	counted := f.times.Steps()
@@ -128,6 +128,11 @@ func (f *figures) write(l metrics.Line) error {
 	}
 	if l.TokensPerSec > 0 {
 		if err := f.scalars(l.Step, scalar{"train/perplexity", math.Exp(l.Loss)}, scalar{"train/tokens_per_sec", l.TokensPerSec}); err != nil {
+			return err
+		}
+	}
+	if l.LossScale > 0 {
+		if err := f.scalars(l.Step, scalar{"train/loss_scale", l.LossScale}); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ type Line struct {
 	LearningRate  float64
 	SamplesPerSec float64
 	TokensPerSec  float64 // left out when 0: the samples are no texts
+	LossScale     float64 // left out when 0: gradients are not scaled
 	Times
 }
 
@@ -38,6 +39,10 @@ func (l *Line) append(b []byte) []byte {
 	if l.TokensPerSec != 0 {
 		b = append(b, `,"tokens_per_sec":`...)
 		b = appendNumber(b, l.TokensPerSec)
+	}
+	if l.LossScale != 0 {
+		b = append(b, `,"loss_scale":`...)
+		b = appendNumber(b, l.LossScale)
 	}
 	return append(b, "}\n"...)
 }

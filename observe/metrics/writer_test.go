@@ -27,6 +27,8 @@ func TestLine(t *testing.T) {
 	require.Equal(t, want, string(l.append(nil)))
 	l.TokensPerSec = 2469
 	require.Equal(t, strings.TrimSuffix(want, "}\n")+`,"tokens_per_sec":2469}`+"\n", string(l.append(nil)))
+	l.TokensPerSec, l.LossScale = 0, 32768
+	require.Equal(t, strings.TrimSuffix(want, "}\n")+`,"loss_scale":32768}`+"\n", string(l.append(nil)))
 	for _, v := range []float64{0, -0.1, 1e300, 5e-324, math.MaxFloat64, 123456789, math.Inf(1)} {
 		var back *float64
 		require.NoError(t, json.Unmarshal(appendNumber(nil, v), &back))
