@@ -22,6 +22,8 @@ type FusionConfig struct {
 	// them. It is a Comm of its own, such as Comm.Sub gives, and stays the
 	// caller's. Nil: each micro-batch has its own statistics. With it a result
 	// depends on how micro-batches are dealt, so it does not go with Deterministic.
+	// When ranks fail each other in a forward pass, that panics with a *nn.UseError,
+	// which nn.Catch returns; Executor does so itself.
 	SyncBatchNorm collective.Comm
 	ThresholdMB   float64 // a bucket is closed at this size in 2^20 bytes; 0 means 16
 	FirstMB       float64 // size of the first bucket, so that communication starts early; 0 means 1

@@ -85,10 +85,13 @@ var ErrDiffer = errors.New("the ranks differ")
 // synchronise makes all ranks of a stage hold its rank 0's parameters and buffers.
 func (g *GradFusion) synchronise(ctx context.Context, s *stage) error {
 	if s.Comm.Size() == 1 {
-		return nil
+		return checkMasters(s)
 	}
 	tensors := append(Params(s.params), States(s.states)...)
 	if err := compareStructure(ctx, s.Comm, g.structure(s)); err != nil {
+		return err
+	}
+	if err := checkMasters(s); err != nil {
 		return err
 	}
 	// Weights that come from one seed are equal already, and need not travel.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/device"
 )
 
 // structure lists what the ranks of a stage have to agree on, a line each, in the
@@ -40,6 +41,20 @@ func (g *GradFusion) structure(s *stage) []string {
 		out = append(out, fmt.Sprintf("%s = %v", row.name, row.value))
 	}
 	return out
+}
+
+// checkMasters refuses parameters that cannot be trained, when all ranks have been
+// found to have the same.
+func checkMasters(s *stage) error {
+	for _, p := range s.params {
+		switch {
+		case p.Value.Type != device.F32:
+			return fmt.Errorf("parallel: %s is of type %v, but masters are f32: FusionConfig.Masters and nn.Pass.Precision are for 16 bits", p.Name, p.Value.Type)
+		case p.Value.Len != p.Len():
+			return fmt.Errorf("parallel: %s has no memory of its %d elements: call nn.Materialize first", p.Name, p.Len())
+		}
+	}
+	return nil
 }
 
 // compareStructure returns the same error on all ranks of a stage when they do not

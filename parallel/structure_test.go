@@ -71,3 +71,29 @@ func TestRanksThatDifferAtTheStartAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// Masters that are no float32, or have no memory, are refused on one rank as on
+// several.
+func TestMastersThatCannotBeTrainedAreRefused(t *testing.T) {
+	for want, change := range map[string]func(p *nn.Param){
+		"a.bias is of type f64, but masters are f32":   func(p *nn.Param) { p.Value = device.FromF64(make([]float64, 4)) },
+		"a.bias has no memory of its 4 elements: call": func(p *nn.Param) { p.Value = device.Buf{} },
+	} {
+		for _, n := range []int{1, 2} {
+			errs := make([]error, n)
+			require.NoError(t, world(t.Context(), n, func(ctx context.Context, comm collective.Comm) error {
+				blocks, dev := []nn.Block{nn.NewSeq("block", linear("a", 4, 4))}, naive.New()
+				if err := nn.Materialize(dev, blocks, 1); err != nil {
+					return err
+				}
+				change(nn.Params(blocks)[1])
+				opt, _ := optim.New(optim.Config{})
+				_, errs[comm.Rank()] = NewGradFusion(ctx, []Stage{{Blocks: blocks, Comm: comm}}, opt, FusionConfig{Device: dev})
+				return nil
+			}))
+			for _, err := range errs {
+				require.ErrorContains(t, err, want)
+			}
+		}
+	}
+}
