@@ -40,7 +40,7 @@ type coding struct {
 // what a rank sums, but for short ones, of which messages would be tiny.
 const (
 	codedLeast = 1 << 16
-	codedMost  = 1 << 19
+	codedMost  = 1 << 18
 	codedTurns = 8
 )
 
