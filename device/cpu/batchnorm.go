@@ -28,34 +28,37 @@ type normTask struct {
 }
 
 func (t *normTask) do(s *scratch, index int) {
+	t.each(index, func(c, at, lo, hi int) { t.piece(s, t.pass, c, at, lo, hi) })
+}
+
+// piece makes a pass over the piece [lo, hi) of block c, the at-th of its pieces.
+func (t *normTask) piece(s *scratch, pass normPass, c, at, lo, hi int) {
 	const piece = planePixels * block
 	room := s.plane.floats(5 * piece)
-	t.each(index, func(c, at, lo, hi int) {
-		p := &t.numbers[c]
-		x := t.x.read(room, lo, hi)
-		if t.pass == normForward {
-			t.forward(room[piece:], x, p, lo, hi)
-			return
-		}
-		dy := t.dy.read(room[piece:], lo, hi)
-		var y []float32
-		if t.relu {
-			y = t.y.read(room[2*piece:], lo, hi)
-		}
-		if t.pass == normSums {
-			t.set.normBackwardSums(&t.sums[c*t.perBlock()+at], dy, x, y, p)
-			return
-		}
-		dx := t.dx.place(room[3*piece:], lo, hi, t.accumulate)
-		if t.residual.missing() {
-			t.set.normBackwardOutputs(dx, nil, dy, x, y, p, t.accumulate)
-		} else {
-			dresidual := t.residual.place(room[4*piece:], lo, hi, false)
-			t.set.normBackwardOutputs(dx, dresidual, dy, x, y, p, t.accumulate)
-			t.residual.wrote(dresidual, lo)
-		}
-		t.dx.wrote(dx, lo)
-	})
+	p := &t.numbers[c]
+	x := t.x.read(room, lo, hi)
+	if pass == normForward {
+		t.forward(room[piece:], x, p, lo, hi)
+		return
+	}
+	dy := t.dy.read(room[piece:], lo, hi)
+	var y []float32
+	if t.relu {
+		y = t.y.read(room[2*piece:], lo, hi)
+	}
+	if pass == normSums {
+		t.set.normBackwardSums(&t.sums[c*t.perBlock()+at], dy, x, y, p)
+		return
+	}
+	dx := t.dx.place(room[3*piece:], lo, hi, t.accumulate)
+	if t.residual.missing() {
+		t.set.normBackwardOutputs(dx, nil, dy, x, y, p, t.accumulate)
+	} else {
+		dresidual := t.residual.place(room[4*piece:], lo, hi, false)
+		t.set.normBackwardOutputs(dx, dresidual, dy, x, y, p, t.accumulate)
+		t.residual.wrote(dresidual, lo)
+	}
+	t.dx.wrote(dx, lo)
 }
 
 func (t *normTask) forward(room, x []float32, p *normNumbers, lo, hi int) {
@@ -158,35 +161,17 @@ func (k *kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, d
 	const size = int(unsafe.Sizeof(planeSums{})) / 4
 	n := t.blocks * t.perBlock()
 	t.sums = unsafe.Slice((*planeSums)(address(w.sums.floats(n*size), 0)), n)
-	k.pool.run(w, t, t.parts())
-	t.parameters(d, dscale.F32(), dshift.F32(), invstd.F32(), frozen)
-	t.pass = normOutputs
-	k.pool.run(w, t, t.parts())
-	*t = normTask{}
-	k.give(w)
-}
-
-// parameters adds up the sums of all pieces in float64.
-func (t *normTask) parameters(d device.BatchNorm, dscale, dshift, invstd []float32, frozen bool) {
-	count := float64(d.N * d.H * d.W)
-	for c := range t.blocks {
-		var gradient, product [block]float64
-		sums := t.sums[c*t.perBlock():][:t.perBlock()]
-		for i := range sums {
-			s := &sums[i]
-			for lane := range gradient {
-				gradient[lane] += float64(s.gradient[lane])
-				product[lane] += float64(s.product[lane])
-			}
+	w.normBlocks = normBlocks{t, d, dscale.F32(), dshift.F32(), invstd.F32(), frozen}
+	if w.normBlocks.fit(k.pool.threads) {
+		k.pool.run(w, &w.normBlocks, t.blocks)
+	} else {
+		k.pool.run(w, t, t.parts())
+		for c := range t.blocks {
+			w.normBlocks.parameters(c)
 		}
-		p := &t.numbers[c]
-		for i := c * block; i < min(d.C, (c+1)*block); i++ {
-			lane, inverse := i%block, float64(invstd[i])
-			dscale[i], dshift[i] = float32(product[lane]*inverse), float32(gradient[lane])
-			if !frozen {
-				p.offset[lane] = float32(gradient[lane] / count)
-				p.slope[lane] = float32(product[lane] * inverse * inverse / count)
-			}
-		}
+		t.pass = normOutputs
+		k.pool.run(w, t, t.parts())
 	}
+	*t, w.normBlocks = normTask{}, normBlocks{}
+	k.give(w)
 }

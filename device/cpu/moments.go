@@ -39,6 +39,17 @@ func (p *planes) each(index int, f func(c, at, lo, hi int)) {
 	}
 }
 
+// ofBlock calls f for every piece of block c, as each does.
+func (p *planes) ofBlock(c int, f func(at, lo, hi int)) {
+	for n := range p.n {
+		for j := range p.pieces {
+			lo := (n*p.blocks+c)*p.pixels + j*p.piece
+			hi := min(lo+p.piece, (n*p.blocks+c+1)*p.pixels)
+			f(n*p.pieces+j, lo*block, hi*block)
+		}
+	}
+}
+
 // perBlock returns how many pieces one block of channels has.
 func (p *planes) perBlock() int { return p.n * p.pieces }
 

@@ -69,6 +69,7 @@ type workspace struct {
 	parts         panelPartsTask
 	convParts     convParts
 	gradientParts gradientParts
+	normBlocks    normBlocks
 	infinite      uint32
 	gradient      gradientTask
 	scatter       scatterTask
