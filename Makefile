@@ -10,7 +10,7 @@ golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
 test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
 
-.PHONY: build test test-arm64 test-extblas ascend-sim race bench bench-collectives bench-peers lint golden grid soak hosts clean help
+.PHONY: build test test-arm64 test-extblas ascend-sim race bench bench-collectives bench-peers lint golden grid soak nightly hosts clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -61,6 +61,11 @@ soak: ## the same 2000 times, the collectives' tests 20 times under the race det
 	go test -race -count=20 -timeout 4h ./collective/...
 	go test -race -run '^TestSoak$$' -count=1 -timeout 24h ./collective/inproc ./collective/shm ./collective/tcp ./collective/mixed -ranks 1..17,32
 	go test ./cmd/train -run '^TestKilledWorkers$$' -count=1 -timeout 1h -kills 100
+
+nightly: build ## ResNet-50 at 224 x 224 and a GPT of 6 x 384, 500 steps as two columns and as two stages, curves in runs/
+	for net in resnet50 gpt; do for stages in 1 2; do \
+	  bin/train -config bench/$$net.yaml -nproc 2 -set train.micro_batch=2 -set train.steps=500 -set parallel.pipeline=$$stages \
+	    -set observe.run_dir=runs/nightly-$$net-pp$$stages $(ARGS) || exit; done; done
 
 hosts: build ## jobs over two hosts that are network namespaces: equal bits, deaths, a cut link; as root
 	python3 bench/hosts/hosts.py check
