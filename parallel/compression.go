@@ -111,6 +111,7 @@ type encodedReduction struct {
 	format wire.Format
 	plain  *wire.Codec // of 16-bit floats, which keep nothing
 	top    *wire.TopK  // of the present step
+	share  float64     // that it sends
 }
 
 func newEncodedReduction(r *reducer) reduction {
@@ -147,8 +148,8 @@ func (e *encodedReduction) codec(b *bucket) collective.Codec {
 		return nil
 	}
 	if e.c.Format == "topk" {
-		if share := wire.NewTopK(e.c.share(e.r.step)); e.top == nil || e.top.Name() != share.Name() {
-			e.top = share
+		if share := e.c.share(e.r.step); share != e.share {
+			e.share, e.top = share, wire.NewTopK(share)
 		}
 		f.format = e.top
 	}
