@@ -75,6 +75,11 @@ func (k *kernels) packSides(w *workspace) {
 		t.packedLeft = w.rowBlocks.dst
 		k.pool.run(w, &w.rowBlocks, panels(t.d.K))
 		w.rowBlocks = rowBlocksTask{}
+	} else if t.left.widen != nil && t.groups > widenEachTime {
+		w.widening = wideningTask{w.left.floats(t.left.count * t.d.K), t.left, t.d.K}
+		t.left = side{data: w.widening.dst, count: t.left.count, stride: t.d.K, along: true}
+		k.pool.run(w, &w.widening, (t.left.count+wideningRows-1)/wideningRows)
+		w.widening = wideningTask{}
 	}
 }
 

@@ -41,3 +41,25 @@ func (s *side) rows(m *memory, first, n, from, to int) (data []float32, stride i
 	}
 	return data, width
 }
+
+const (
+	// widenEachTime is the most groups of panels for each of which the rows of
+	// the other side are widened again, in the cache. For more of them it is done
+	// once, in memory.
+	widenEachTime = 2
+	wideningRows  = 16
+)
+
+// wideningTask widens a side whose vectors are stored one after another; part i
+// is wideningRows of them.
+type wideningTask struct {
+	dst   []float32
+	src   side
+	depth int
+}
+
+func (t *wideningTask) do(_ *scratch, index int) {
+	for i := index * wideningRows; i < min((index+1)*wideningRows, t.src.count); i++ {
+		t.src.widen(t.dst[i*t.depth:][:t.depth], t.src.halves[i*t.src.stride:][:t.depth])
+	}
+}

@@ -63,6 +63,7 @@ type workspace struct {
 	elements      elementsTask
 	pack          packTask
 	rowBlocks     rowBlocksTask
+	widening      wideningTask
 	product       productTask
 	conv          convTask
 	weights       weightsTask

@@ -33,6 +33,9 @@ func (c *Config) checkPipeline() error {
 		return c.Errorf("parallel.activation_wire", "parallel.activation_wire: %s is refused under train.deterministic: world, because what it rounds depends on where the model is cut; "+
 			"use f32, or train.deterministic: off", p.ActivationWire)
 	}
+	if halves := c.AMP.Level == "O2" || c.AMP.Level == "O3"; halves && p.ActivationWire != "f32" && p.ActivationWire != c.AMP.Type {
+		return c.Errorf("parallel.activation_wire", "parallel.activation_wire: %s would be ignored at amp.level: %s, where activations are %s already; leave it at f32", p.ActivationWire, c.AMP.Level, c.AMP.Type)
+	}
 	if IsFile(p.Schedule) {
 		return nil // which says how many stages there are
 	}
