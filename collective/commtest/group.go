@@ -44,20 +44,7 @@ func Groups(t *testing.T, connect Connect) {
 // testWorkedValues has the sums that one can do in one's head.
 func testWorkedValues(t *testing.T, connect Connect) {
 	groups(t, connect, 4, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
-		for _, tt := range []struct {
-			op   collective.Op
-			want [2]float32
-		}{{collective.Sum, [2]float32{10, 14}}, {collective.Mean, [2]float32{2.5, 3.5}}} {
-			r := float32(g.Rank())
-			got := [2]float32{r + 1, r + 2}
-			if err := collective.AllReduce(ctx, g, tt.op, device.FromF32(got[:])); err != nil {
-				return err
-			}
-			if got != tt.want {
-				return fmt.Errorf("%v of [1 2] [2 3] [3 4] [4 5] is %v, not %v", tt.op, got, tt.want)
-			}
-		}
-		return nil
+		return workedValues(ctx, g)
 	})
 }
 
@@ -147,17 +134,7 @@ func testBounds(t *testing.T, connect Connect) {
 		groups(t, connect, n, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
 			rng := rand.New(rand.NewPCG(uint64(n), 7)) // the same on all ranks
 			for range 12 {
-				bounds := make([]int, n+1)
-				for i := range n {
-					bounds[i+1] = bounds[i] + max(0, rng.IntN(40)-10)
-				}
-				sizes := make([][]int, n) // of all-to-all: from, to
-				for i := range sizes {
-					sizes[i] = make([]int, n)
-					for j := range sizes[i] {
-						sizes[i][j] = max(0, rng.IntN(20)-5)
-					}
-				}
+				bounds, sizes := randomParts(rng, n)
 				for _, k := range plan.Kinds() {
 					tr := trial{kind: k, typ: device.I32, length: bounds[n], bounds: bounds, root: n / 2}
 					if k == plan.Barrier {

@@ -1,0 +1,30 @@
+// Package hccl is a collective.Comm over the library of Ascend devices for
+// communication, HCCL, each rank having a device of its own. It is behind the
+// build tag ascend; without it New returns ascend.ErrNotBuilt. Nothing here has
+// met a device: the tests run over the simulated libraries of internal/ascendsim.
+//
+// Ranks meet through a Store: the lowest one publishes HCCL's root info, the
+// others join. With a rank table HCCL finds the devices in the file itself.
+//
+// Buffers are the host's. What is sent is copied to pinned memory, to the device,
+// through the operation and back, by streams of their own that events tie
+// together, so that copies of one piece go on beside the operation of another
+// and beside what the host computes. Buffers of Alloc are pinned and save the
+// copies on the host.
+//
+// HCCL reduces some types by some operations only, by chip, and has no mean, no
+// gather and parts of one size. What it lacks is composed of what it has: the mean
+// is a sum divided on the host; a gather is an all-to-all of unequal counts;
+// other parts are padded; and reductions that it cannot do, or not exactly (16-bit
+// floats, which it would round at every addition), are an all-to-all of slices, a
+// fold in float32 in the order of ranks, and an all-gather. Config.ReduceHalves
+// leaves 16-bit sums to the device.
+//
+// A call is watched: it ends with an error when its time is over, when the device
+// reports one, or when another rank has failed and said so in the Store. The Comm
+// is dead then. HCCL's own limits are HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT;
+// where they are below Config.Timeout its own report comes first.
+//
+// Choices of algorithm and codecs of a Call are not for HCCL: the former it makes
+// by HCCL_ALGO, the latter are refused.
+package hccl

@@ -1,0 +1,102 @@
+//go:build ascend && linux && (amd64 || arm64)
+
+package hccl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/gradfusion/gradfusion/device/ascend"
+)
+
+// join makes a communicator of ranks of the world, in their order, on a thread
+// which it may block; every one of them calls it with the same name. mb is its
+// buffer, 0 the library's own choice.
+//
+// A device makes one communicator at a time. Ranks that make several in different
+// orders would wait for each other, did each wait with its device taken: so the
+// ranks take their devices in ascending order, each after the one before has. Who
+// waits then waits for a higher rank only, and there is no circle.
+func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []int, table string, mb int) (handle uintptr, err error) {
+	ctx, cancel := context.WithTimeout(ctx, j.config.Timeout)
+	defer cancel()
+	order := slices.Sorted(slices.Values(ranks))
+	turn := slices.Index(order, j.config.Rank)
+	var info [rootInfoSize]byte // zeroed: chips leave most of it as it was
+	if turn > 0 {
+		before, err := j.config.Store.Wait(ctx, j.key(name, "turn", turn-1))
+		if err != nil {
+			return 0, fmt.Errorf("rank %d, communicator %s: waiting for rank %d: %w", j.config.Rank, name, order[turn-1], err)
+		}
+		if len(before[0]) != rootInfoSize {
+			return 0, fmt.Errorf("rank %d, communicator %s: rank %d gave a root info of %d bytes, not %d", j.config.Rank, name, order[turn-1], len(before[0]), rootInfoSize)
+		}
+		copy(info[:], before[0])
+	}
+	j.device.Joining.Lock()
+	done := make(chan error, 1)
+	go func() { // ends when the library gives up, by HCCL_CONNECT_TIMEOUT
+		defer j.device.Joining.Unlock()
+		done <- t.Do(func() (err error) {
+			handle, err = j.create(ctx, name, ranks, turn, table, mb, &info)
+			return err
+		})
+	}()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("rank %d, communicator %s of ranks %v: %w", j.config.Rank, name, ranks, err)
+	}
+	return handle, nil
+}
+
+// create is the part of join that happens on the device's thread. handle is
+// written by no other goroutine.
+func (j *job) create(ctx context.Context, name string, ranks []int, turn int, table string, mb int, info *[rootInfoSize]byte) (handle uintptr, err error) {
+	y := j.library
+	rank := uintptr(uint32(slices.Index(ranks, j.config.Rank)))
+	config := commConfig(y.capability, mb, j.config.Deterministic && !j.chip.first, "")
+	if turn == 0 && table == "" {
+		if err := j.failed("HcclGetRootInfo", name, ascend.Call(y.HcclGetRootInfo, uintptr(unsafe.Pointer(info)))); err != nil {
+			return 0, err
+		}
+	}
+	if err := j.config.Store.Set(ctx, j.key(name, "turn", turn), info[:]); err != nil {
+		return 0, err
+	}
+	if table != "" {
+		path := append([]byte(table), 0)
+		code := ascend.Call(y.HcclCommInitClusterInfoConfig, uintptr(unsafe.Pointer(&path[0])), rank, uintptr(unsafe.Pointer(&config[0])), uintptr(unsafe.Pointer(&handle)))
+		return handle, j.failed("HcclCommInitClusterInfoConfig", name, code)
+	}
+	code := ascend.Call(y.HcclCommInitRootInfoConfig, uintptr(uint32(len(ranks))), uintptr(unsafe.Pointer(info)), rank, uintptr(unsafe.Pointer(&config[0])), uintptr(unsafe.Pointer(&handle)))
+	return handle, j.failed("HcclCommInitRootInfoConfig", name, code)
+}
+
+// destroyTime bounds how long a communicator that is busy is asked to end.
+const destroyTime = 10 * time.Second
+
+// destroy ends a communicator, again where it is busy.
+func (j *job) destroy(t *ascend.Thread, name string, handle uintptr) error {
+	if handle == 0 {
+		return nil
+	}
+	again := time.NewTicker(5 * time.Millisecond) // nothing tells when it is not busy any more
+	defer again.Stop()
+	for end := time.Now().Add(destroyTime); ; <-again.C {
+		var code int32
+		err := t.Do(func() error {
+			code = ascend.Call(j.library.HcclCommDestroy, handle)
+			return j.failed("HcclCommDestroy", name, code)
+		})
+		if code != resultAgain || time.Now().After(end) {
+			return err
+		}
+	}
+}

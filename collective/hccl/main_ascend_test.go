@@ -1,0 +1,153 @@
+//go:build ascend
+
+package hccl_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/hccl"
+	"github.com/gradfusion/gradfusion/collective/store"
+	"github.com/gradfusion/gradfusion/device/ascend"
+	"github.com/gradfusion/gradfusion/internal/ascendsim"
+)
+
+// The simulated libraries of one layout are loaded into one process; tests of
+// another layout, chip or fault run this program again.
+const librariesVariable = "ASCEND_TEST_LIBRARIES"
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv(librariesVariable) == "" {
+		dir, err := os.MkdirTemp("", "ascend")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		libraries, err := ascendsim.Build(dir, ascendsim.CANN8, "")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err, "\nThese tests need gcc: on Debian or Ubuntu, apt-get install gcc libc6-dev")
+			return 1
+		}
+		os.Setenv(librariesVariable, libraries)
+	}
+	for name, value := range map[string]string{
+		"HCCL_HOST_SOCKET_PORT_RANGE": "auto", "ASCENDSIM_CONNECT_TIMEOUT_MS": "20000", "ASCENDSIM_EXEC_TIMEOUT_MS": "60000",
+	} {
+		if os.Getenv(name) == "" {
+			os.Setenv(name, value)
+		}
+	}
+	code := m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// again runs tests of this program with other libraries or variables.
+func again(t *testing.T, libraries, tests string, env ...string) (output string, err error) {
+	t.Helper()
+	if libraries == "" {
+		libraries = os.Getenv(librariesVariable)
+	}
+	args := []string{"-test.run", tests, "-test.count=1", fmt.Sprintf("-test.short=%v", testing.Short())}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(append(os.Environ(), librariesVariable+"="+libraries), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// world is n ranks of this process, each with a device of its own.
+type world struct {
+	library *ascend.Library
+	devices []*ascend.Device
+	comms   []collective.Comm
+}
+
+// start makes a world. Settings change each rank's Config. When the test ends all
+// is closed and what is left counted.
+func start(tb testing.TB, n int, settings ...func(*hccl.Config)) *world {
+	tb.Helper()
+	w, err := try(tb, n, settings...)
+	require.NoError(tb, err)
+	return w
+}
+
+func try(tb testing.TB, n int, settings ...func(*hccl.Config)) (*world, error) {
+	tb.Helper()
+	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(librariesVariable)})
+	require.NoError(tb, err)
+	w := &world{library: l, comms: make([]collective.Comm, n)}
+	for r := range n {
+		d, err := l.Open(r)
+		require.NoError(tb, err)
+		w.devices = append(w.devices, d)
+	}
+	tb.Cleanup(func() { w.close(tb) })
+	table := store.NewLocal()
+	var all errgroup.Group
+	for r := range n {
+		all.Go(func() (err error) {
+			c := hccl.Config{Rank: r, Size: n, Device: w.devices[r], Store: table, Namespace: "test", Getenv: os.Getenv, Timeout: time.Minute}
+			for _, set := range settings {
+				set(&c)
+			}
+			w.comms[r], err = hccl.New(context.Background(), c)
+			return err
+		})
+	}
+	return w, all.Wait()
+}
+
+func (w *world) close(tb testing.TB) {
+	var all errgroup.Group
+	for _, c := range w.comms {
+		if c != nil {
+			all.Go(c.Close)
+		}
+	}
+	require.NoError(tb, all.Wait())
+	for _, d := range w.devices {
+		require.NoError(tb, d.Close())
+	}
+	for _, what := range []string{"communicators", "streams", "events", "device memory", "pinned memory", "contexts"} {
+		require.Zero(tb, alive(w.library, what), what)
+	}
+	require.NoError(tb, w.library.Close())
+}
+
+// alive is the simulator's count of what was made and not released.
+func alive(l *ascend.Library, what string) int32 {
+	h, err := l.LoadOther("libascendcl.so")
+	if err != nil {
+		panic(err)
+	}
+	name := append([]byte(what), 0)
+	return ascend.Call(h.Symbol("ascendsim_alive"), uintptr(unsafe.Pointer(&name[0])))
+}
+
+// each runs f on all ranks at once and returns their errors.
+func (w *world) each(f func(ctx context.Context, c collective.Comm) error) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	errs := make([]error, len(w.comms))
+	var all errgroup.Group
+	for r, c := range w.comms {
+		all.Go(func() error { errs[r] = f(ctx, c); return nil })
+	}
+	_ = all.Wait()
+	return errs
+}

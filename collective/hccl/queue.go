@@ -1,0 +1,253 @@
+//go:build ascend && linux && (amd64 || arm64)
+
+package hccl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device/ascend"
+)
+
+// pending is a call that has not ended.
+type pending struct {
+	ctx      context.Context
+	call     collective.Call
+	sequence uint64
+	end      func(error)
+	deadline time.Time
+	began    int64 // nanoseconds since the Unix epoch
+	sent     int
+	received int
+}
+
+// Start implements collective.Comm.
+func (c *Comm) Start(ctx context.Context, call collective.Call) *collective.Work {
+	w, end := collective.NewWork()
+	p := &pending{ctx: ctx, call: call, end: end}
+	c.mu.Lock()
+	c.sequence++
+	p.sequence = c.sequence
+	dead := c.ctx.Err() != nil
+	if !dead {
+		c.queue = append(c.queue, p)
+	}
+	c.mu.Unlock()
+	if dead {
+		end(c.wrap(p, context.Cause(c.ctx)))
+		return w
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return w
+}
+
+// wrap says which call an error is of.
+func (c *Comm) wrap(p *pending, err error) error {
+	var done *collective.PeerError
+	if err == nil || errors.As(err, &done) {
+		return err
+	}
+	return &collective.PeerError{
+		Generation: c.config.Generation, Group: c.name, Sequence: p.sequence, Rank: c.rank, Peer: -1,
+		Call: textOf(p.call), Label: p.call.Label, Err: err,
+	}
+}
+
+func textOf(c collective.Call) string {
+	s := c.Kind.String()
+	if c.Kind.Reduces() {
+		s += " " + c.Op.String()
+	}
+	if c.Kind == plan.Barrier {
+		return s
+	}
+	return fmt.Sprintf("%s of %d %v", s, max(c.In.Len, c.Out.Len), typeOf(&c))
+}
+
+// issue starts the queue's calls in order.
+func (c *Comm) issue() {
+	defer close(c.flying)
+	for {
+		select {
+		case <-c.wake:
+		case <-c.ctx.Done():
+			c.drain()
+			return
+		}
+		for {
+			c.mu.Lock()
+			if len(c.queue) == 0 || c.ctx.Err() != nil {
+				c.mu.Unlock()
+				break
+			}
+			p := c.queue[0]
+			c.queue = c.queue[1:]
+			c.mu.Unlock()
+			p.deadline = time.Now().Add(c.config.Timeout)
+			p.began = time.Now().UnixNano()
+			if err := c.run(p); err != nil {
+				c.hung.Store(true)
+				p.end(c.die(p, err))
+			}
+		}
+	}
+}
+
+// drain ends what death has left in the queue.
+func (c *Comm) drain() {
+	c.mu.Lock()
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	for _, p := range queue {
+		p.end(c.wrap(p, context.Cause(c.ctx)))
+	}
+}
+
+// die ends this rank's Comms by a call's failure and returns its error.
+func (c *Comm) die(p *pending, err error) error {
+	if cause := context.Cause(c.ctx); cause != nil {
+		return c.wrap(p, cause)
+	}
+	return c.wrap(p, c.job.die(c.wrap(p, err)))
+}
+
+// fly sends a pass on its way as soon as a slot is free. After an error the call
+// is not going to end by itself.
+func (c *Comm) fly(p *pending, way *pass) error {
+	var s *slot
+	select {
+	case s = <-c.free:
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+	if err := c.load(p, s, way); err != nil {
+		return err
+	}
+	s.pass, s.work = way, p
+	c.flying <- s
+	return nil
+}
+
+// load fills a slot and its streams.
+func (c *Comm) load(p *pending, s *slot, way *pass) error {
+	ctx, cancel := context.WithDeadline(p.ctx, p.deadline)
+	defer cancel()
+	stop := context.AfterFunc(c.ctx, cancel)
+	defer stop()
+	if !s.fits(way) {
+		if err := c.issuing.DoContext(ctx, func() error { return s.fit(c.device, way) }); err != nil {
+			return c.ended(p, err)
+		}
+	}
+	if way.fill != nil {
+		way.fill(s.hostIn.Bytes[:way.inBytes])
+	}
+	// The first call of a kind makes connections and may block in the library.
+	return c.ended(p, c.issuing.DoContext(ctx, func() error { return c.enqueue(s, way) }))
+}
+
+// ended puts the reason into a context's error.
+func (c *Comm) ended(p *pending, err error) error {
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	switch {
+	case context.Cause(c.ctx) != nil:
+		return context.Cause(c.ctx)
+	case p.ctx.Err() != nil:
+		return p.ctx.Err()
+	}
+	return c.timedOut()
+}
+
+func (c *Comm) timedOut() error {
+	return fmt.Errorf("no end after %v: %w", c.config.Timeout, context.DeadlineExceeded)
+}
+
+// through is fly that waits until the pass has ended.
+func (c *Comm) through(p *pending, way *pass) error {
+	way.ended = make(chan error, 1)
+	if err := c.fly(p, way); err != nil {
+		return err
+	}
+	return <-way.ended
+}
+
+// land waits for passes in their order, hands out what they brought and ends
+// their calls.
+func (c *Comm) land() {
+	for s := range c.flying {
+		way, p := s.pass, s.work
+		err := c.watchPass(s, p)
+		if err == nil {
+			c.record(s, p)
+			if way.take != nil {
+				err = way.take(s.hostOut.Bytes[:way.outBytes])
+			}
+		}
+		s.pass, s.work = nil, nil
+		if err != nil {
+			c.hung.Store(true)
+			err = c.die(p, err)
+		} else {
+			c.free <- s
+		}
+		switch {
+		case way.ended != nil:
+			way.ended <- err
+		case err != nil:
+			p.end(err)
+		case way.last:
+			p.end(nil)
+		}
+	}
+}
+
+// slice is how long the waiting thread sleeps in the library before it looks
+// whether the call still has time and the communicator is well.
+const slice = 20 * time.Millisecond
+
+// watchPass waits for a pass, on the waiting thread.
+func (c *Comm) watchPass(s *slot, p *pending) error {
+	for {
+		passed := false
+		err := c.waiting.Do(func() error {
+			err := c.device.SyncEvent(s.done, slice)
+			if passed = err == nil; !passed && !isCode(err, ascend.EventTimeout) {
+				return c.ran(err, c.name)
+			}
+			if err := c.asyncError(); err != nil || passed {
+				return err
+			}
+			for _, stream := range []ascend.Stream{c.in, c.running, c.out} {
+				if err := c.device.SyncStream(stream, 0); err != nil && !isCode(err, ascend.StreamTimeout) {
+					return c.ran(err, c.name)
+				}
+			}
+			return nil
+		})
+		switch {
+		case err != nil || passed:
+			return err
+		case c.ctx.Err() != nil:
+			return context.Cause(c.ctx)
+		case p.ctx.Err() != nil:
+			return p.ctx.Err()
+		case time.Now().After(p.deadline):
+			return c.timedOut()
+		}
+	}
+}
+
+func isCode(err error, code int32) bool {
+	var call *ascend.CallError
+	return errors.As(err, &call) && call.Code == code
+}

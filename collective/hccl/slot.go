@@ -1,0 +1,144 @@
+//go:build ascend && linux && (amd64 || arm64)
+
+package hccl
+
+import (
+	"errors"
+
+	"github.com/gradfusion/gradfusion/device/ascend"
+)
+
+// slotCount is how many pieces are on their way at once: one is copied while
+// another one is in the operation.
+const slotCount = 2
+
+// slot is memory for one piece on its way to the device, through an operation,
+// and back. It grows to the largest piece and stays.
+type slot struct {
+	hostIn, hostOut ascend.Pinned
+	in, out         ascend.Memory
+	began, loaded   ascend.Event
+	ran, done       ascend.Event
+
+	pass  *pass
+	work  *pending
+	start int64
+}
+
+// pass is one way through the device: inBytes from source (or the slot's hostIn)
+// to the device, an operation, outBytes to target (or hostOut).
+type pass struct {
+	op                string
+	inBytes, outBytes int
+	needIn, needOut   int     // bytes of the device's memory that op touches
+	source, target    uintptr // pinned memory; 0: the slot's
+	onInput           bool    // the result is where the input was
+	call              func(in, out uintptr, s ascend.Stream) int32
+	fill              func(host []byte)       // writes hostIn
+	take              func(host []byte) error // reads hostOut
+	last              bool                    // of its call
+	ended             chan error              // for who waits for this pass; nil: nobody
+}
+
+func newSlot(d *ascend.Device) (*slot, error) {
+	s := &slot{}
+	for _, e := range []*ascend.Event{&s.began, &s.loaded, &s.ran, &s.done} {
+		var err error
+		if *e, err = d.NewTimer(); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// smallest is the least memory of a slot; operations want addresses also where
+// they move nothing.
+const smallest = 4096
+
+func grown(have, need int) int {
+	if need = max(need, smallest); have >= need {
+		return 0
+	}
+	return max(need, have*3/2)
+}
+
+// fit makes room, on a thread of the device; the slot has no work.
+func (s *slot) fit(d *ascend.Device, p *pass) (err error) {
+	pinned := func(m *ascend.Pinned, need int) {
+		if n := grown(len(m.Bytes), need); n > 0 && err == nil {
+			if err = d.FreeHost(*m); err == nil {
+				*m, err = d.MallocHost(n)
+			}
+		}
+	}
+	memory := func(m *ascend.Memory, need int) {
+		if n := grown(m.Size, need); n > 0 && err == nil {
+			if err = d.Free(*m); err == nil {
+				*m, err = d.Malloc(n)
+			}
+		}
+	}
+	if p.source == 0 {
+		pinned(&s.hostIn, p.inBytes)
+	}
+	if p.target == 0 {
+		pinned(&s.hostOut, p.outBytes)
+	}
+	memory(&s.in, max(p.inBytes, p.needIn))
+	memory(&s.out, max(p.outBytes, p.needOut))
+	return err
+}
+
+// fits reports whether fit has nothing to do.
+func (s *slot) fits(p *pass) bool {
+	return (p.source != 0 || grown(len(s.hostIn.Bytes), p.inBytes) == 0) &&
+		(p.target != 0 || grown(len(s.hostOut.Bytes), p.outBytes) == 0) &&
+		grown(s.in.Size, max(p.inBytes, p.needIn)) == 0 && grown(s.out.Size, max(p.outBytes, p.needOut)) == 0
+}
+
+// free gives everything back; no stream has work with it.
+func (s *slot) free(d *ascend.Device) error {
+	var errs []error
+	for _, e := range []ascend.Event{s.began, s.loaded, s.ran, s.done} {
+		if e != 0 {
+			errs = append(errs, d.DestroyEvent(e))
+		}
+	}
+	return errors.Join(append(errs, d.FreeHost(s.hostIn), d.FreeHost(s.hostOut), d.Free(s.in), d.Free(s.out))...)
+}
+
+// enqueue puts a pass into the streams: the copies and the operation wait for each
+// other there. It runs on the issuing thread.
+func (c *Comm) enqueue(s *slot, p *pass) error {
+	d := c.device
+	source, target, result := p.source, p.target, s.out.At
+	if source == 0 {
+		source = s.hostIn.At()
+	}
+	if target == 0 {
+		target = s.hostOut.At()
+	}
+	if p.onInput {
+		result = s.in.At
+	}
+	var err error
+	then := func(step func() error) {
+		if err == nil {
+			err = step()
+		}
+	}
+	then(func() error { return d.RecordEvent(s.began, c.in) })
+	if p.inBytes > 0 {
+		then(func() error { return d.CopyAsync(s.in.At, source, p.inBytes, ascend.HostToDevice, c.in) })
+	}
+	then(func() error { return d.RecordEvent(s.loaded, c.in) })
+	then(func() error { return d.WaitEvent(c.running, s.loaded) })
+	then(func() error { return c.failed(p.op, c.name, p.call(s.in.At, s.out.At, c.running)) })
+	then(func() error { return d.RecordEvent(s.ran, c.running) })
+	then(func() error { return d.WaitEvent(c.out, s.ran) })
+	if p.outBytes > 0 {
+		then(func() error { return d.CopyAsync(target, result, p.outBytes, ascend.DeviceToHost, c.out) })
+	}
+	then(func() error { return d.RecordEvent(s.done, c.out) })
+	return c.ran(err, c.name)
+}
