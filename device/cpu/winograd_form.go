@@ -103,6 +103,10 @@ func (s *winogradScratch) line(i int, plane *tensor, y, h, w int) {
 		s.lines[i] = unsafe.Pointer(unsafe.SliceData(s.outside.buf.F32()))
 		return
 	}
+	if plane.halves == nil {
+		s.lines[i] = address(plane.floats, y*w*block)
+		return
+	}
 	row := plane.read(s.row(i, w), y*w*block, (y+1)*w*block)
 	s.lines[i] = unsafe.Pointer(unsafe.SliceData(row))
 }
@@ -113,13 +117,17 @@ func (s *winogradScratch) target(i int, plane *tensor, y, h, w int, added bool) 
 		s.lines[i] = unsafe.Pointer(unsafe.SliceData(s.dump.buf.F32()))
 		return
 	}
+	if plane.halves == nil {
+		s.lines[i] = address(plane.floats, y*w*block)
+		return
+	}
 	row := plane.place(s.row(i, w), y*w*block, (y+1)*w*block, added)
 	s.lines[i] = unsafe.Pointer(unsafe.SliceData(row))
 }
 
 // wrote rounds what was stored in target i of a plane.
 func (s *winogradScratch) wrote(i int, plane *tensor, y, h, w int) {
-	if y >= 0 && y < h {
+	if plane.halves != nil && y >= 0 && y < h {
 		plane.wrote(s.row(i, w)[:w*block], y*w*block)
 	}
 }
