@@ -51,3 +51,13 @@ func Split(ctx context.Context, c Comm, colour, key int) (Comm, error) {
 	}
 	return own, nil
 }
+
+// Twin is collective over c: it makes a Comm of the same ranks in the same order,
+// whose calls run beside those of c. The caller closes it.
+func Twin(ctx context.Context, c Comm) (Comm, error) {
+	ranks := make([]int, c.Size())
+	for r := range ranks {
+		ranks[r] = r
+	}
+	return c.Sub(ctx, ranks)
+}

@@ -92,3 +92,30 @@ func TestCycleOfWaits(t *testing.T) {
 		})
 	}
 }
+
+// TestGatherBytesAndTwin: a twin has the same ranks, and what ranks give may have
+// any length.
+func TestGatherBytesAndTwin(t *testing.T) {
+	for _, ranks := range []int{1, 3} {
+		onRanks(t, ranks, plainConfig, func(ctx context.Context, g *collective.Group) error {
+			twin, err := collective.Twin(ctx, g)
+			if err != nil {
+				return err
+			}
+			defer twin.Close()
+			if twin.Rank() != g.Rank() || twin.Size() != ranks {
+				return fmt.Errorf("rank %d of %d is %d of %d in the twin", g.Rank(), ranks, twin.Rank(), twin.Size())
+			}
+			all, err := collective.GatherBytes(ctx, twin, []byte(strings.Repeat("x", g.Rank())), "marks")
+			if err != nil {
+				return err
+			}
+			for r := range ranks {
+				if string(all[r]) != strings.Repeat("x", r) {
+					return fmt.Errorf("rank %d gave %q", r, all[r])
+				}
+			}
+			return collective.Barrier(ctx, g)
+		})
+	}
+}

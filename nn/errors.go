@@ -27,8 +27,7 @@ func fail(layer, op, format string, args ...any) {
 
 // Catch is deferred at a stage boundary: it turns a panic with an *Error, or
 // with an error that a parameter's Use, Partners, an Arena or a kernel met, into
-// *err.
-// Other panics go on.
+// *err. Other panics go on.
 func Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:

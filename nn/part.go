@@ -31,6 +31,9 @@ func (p *Part) Width() int {
 // Columns is what the whole tensor has along Dim.
 func (p *Part) Columns() int { return p.Whole[p.Dim] }
 
+// WholeLen returns the elements of the whole tensor.
+func (p *Part) WholeLen() int { return product(p.Whole) }
+
 // Take copies the part out of the whole tensor.
 func (p *Part) Take(part, whole []float32) {
 	p.each(func(at, from, n int) { copy(part[at:at+n], whole[from:from+n]) })

@@ -36,21 +36,33 @@ func (e *ActionError) Error() string {
 
 func (e *ActionError) Unwrap() error { return e.Err }
 
-var passNames = map[schedule.Kind]string{
-	schedule.Forward:      "forward pass",
-	schedule.Backward:     "backward pass",
-	schedule.Input:        "first half of the backward pass",
-	schedule.Weight:       "second half of the backward pass",
-	schedule.SendForward:  "sending the values",
-	schedule.RecvForward:  "receiving the values",
-	schedule.SendBackward: "sending the gradients",
-	schedule.RecvBackward: "receiving the gradients",
+// passName is what an action that is about a micro-batch does, in words.
+func passName(k schedule.Kind) (name string, isPass bool) {
+	switch k {
+	case schedule.Forward:
+		return "forward pass", true
+	case schedule.Backward:
+		return "backward pass", true
+	case schedule.Input:
+		return "first half of the backward pass", true
+	case schedule.Weight:
+		return "second half of the backward pass", true
+	case schedule.SendForward:
+		return "sending the values", true
+	case schedule.RecvForward:
+		return "receiving the values", true
+	case schedule.SendBackward:
+		return "sending the gradients", true
+	case schedule.RecvBackward:
+		return "receiving the gradients", true
+	}
+	return "", false
 }
 
 // fail says where an error happened, to all ranks if they can still be told.
 func (e *Executor) fail(ctx context.Context, p *program, at int, err error) error {
 	a := p.list[at]
-	name, isPass := passNames[a.Kind]
+	name, isPass := passName(a.Kind)
 	if e.cfg.Pipe != nil || !e.training || !isPass {
 		return e.explain(p, at, err)
 	}
@@ -65,7 +77,7 @@ func (e *Executor) fail(ctx context.Context, p *program, at int, err error) erro
 // explain says where an error happened.
 func (e *Executor) explain(p *program, at int, err error) error {
 	a := p.list[at]
-	name, isPass := passNames[a.Kind]
+	name, isPass := passName(a.Kind)
 	if e.cfg.Pipe == nil {
 		switch {
 		case a.Kind == schedule.Wait:

@@ -22,12 +22,15 @@ type BlockCost struct {
 	Output      int     // bytes that go to the next block
 }
 
-var costColumns = []string{"block", "forward", "backward", "parameter_bytes", "activation_bytes", "output_bytes"}
+// costColumns is the heading of a table of costs.
+func costColumns() []string {
+	return []string{"block", "forward", "backward", "parameter_bytes", "activation_bytes", "output_bytes"}
+}
 
 // WriteCosts writes a table of costs as CSV, a line per block under a heading.
 func WriteCosts(w io.Writer, costs []BlockCost) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(costColumns); err != nil {
+	if err := out.Write(costColumns()); err != nil {
 		return err
 	}
 	for _, c := range costs {
@@ -46,15 +49,16 @@ func WriteCosts(w io.Writer, costs []BlockCost) error {
 func ReadCosts(r io.Reader) ([]BlockCost, error) {
 	in := csv.NewReader(r)
 	in.Comment, in.TrimLeadingSpace = '#', true
-	in.FieldsPerRecord = len(costColumns)
+	columns := costColumns()
+	in.FieldsPerRecord = len(columns)
 	head, err := in.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, errors.New("costs: the file is empty")
 	} else if err != nil {
 		return nil, fmt.Errorf("costs: %w", err)
 	}
-	if !slices.Equal(head, costColumns) {
-		return nil, fmt.Errorf("costs: the first line is %s, want %s", strings.Join(head, ","), strings.Join(costColumns, ","))
+	if !slices.Equal(head, columns) {
+		return nil, fmt.Errorf("costs: the first line is %s, want %s", strings.Join(head, ","), strings.Join(columns, ","))
 	}
 	var out []BlockCost
 	for {
@@ -81,5 +85,5 @@ func ReadCosts(r io.Reader) ([]BlockCost, error) {
 
 func costFault(in *csv.Reader, row []string, field int, what string) error {
 	line, column := in.FieldPos(field)
-	return fmt.Errorf("costs: line %d, column %d: %s %q %s", line, column, costColumns[field], row[field], what)
+	return fmt.Errorf("costs: line %d, column %d: %s %q %s", line, column, costColumns()[field], row[field], what)
 }

@@ -2,7 +2,6 @@ package parallel
 
 import (
 	"context"
-	"sync"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -10,42 +9,12 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// canonicalReduction sums buckets over the canonical tree, one after another on a
-// goroutine of its own, so that the backward pass goes on meanwhile. Per bucket
-// of n elements and R ranks: an all-to-all of each rank's nodes (at most
+// newCanonicalReduction sums buckets over the canonical tree, one after another.
+// Per bucket of n elements and R ranks: an all-to-all of each rank's nodes (at most
 // 2 log2 M of them) cut in R slices, a fold by each slice's owner, and an
 // all-gather: n (nodes + 1) (R-1)/R elements sent by a rank.
-type canonicalReduction struct {
-	r    *reducer
-	jobs chan reduceJob
-	done sync.WaitGroup
-}
-
-type reduceJob struct {
-	b        *bucket
-	complete func(error)
-}
-
-func newCanonicalReduction(r *reducer) *canonicalReduction {
-	c := &canonicalReduction{r: r, jobs: make(chan reduceJob, 1024)}
-	c.done.Go(func() {
-		for j := range c.jobs {
-			j.complete(r.reduceCanonical(r.ctx, j.b))
-		}
-	})
-	return c
-}
-
-// start enqueues a bucket.
-func (c *canonicalReduction) start(b *bucket) *collective.Work {
-	w, complete := collective.NewWork()
-	c.jobs <- reduceJob{b, complete}
-	return w
-}
-
-func (c *canonicalReduction) close() {
-	close(c.jobs)
-	c.done.Wait()
+func newCanonicalReduction(r *reducer) *queue {
+	return newQueue(func(b *bucket) error { return r.reduceCanonical(r.ctx, b) })
 }
 
 // reduceCanonical leaves the sum over all leaves in b.grad on every rank, or in

@@ -18,7 +18,8 @@
 //
 // An optimizer may be sharded over the ranks of a stage (FusionConfig.Shard): each
 // updates a part for all, to the same bits. Or ranks train apart for some steps and
-// average their parameters (FusionConfig.LocalSGD).
+// average their parameters (FusionConfig.LocalSGD). Gradients may travel in fewer
+// bytes, and what an encoding has lost is sent later (FusionConfig.Wire).
 //
 // BatchNorms may take their statistics over ranks (FusionConfig.SyncBatchNorm).
 // Gradients of tables may be kept and sent by rows (nn.Param.Sparse). A Hook

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 )
@@ -156,7 +157,7 @@ func (g *GradFusion) failures(ctx context.Context, w *layout) error {
 		}
 		message = append(message, own.Error()...)
 	}
-	all, err := gatherBytes(ctx, w.world, message, "failures")
+	all, err := collective.GatherBytes(ctx, w.world, message, "failures")
 	if err != nil {
 		return errors.Join(own, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"strings"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 )
 
@@ -102,7 +103,7 @@ func (g *GradFusion) compareFrozen(ctx context.Context, w *layout) error {
 			}
 		}
 	}
-	all, err := gatherBytes(ctx, w.world, []byte(strings.Join(names, ", ")), "frozen parameters")
+	all, err := collective.GatherBytes(ctx, w.world, []byte(strings.Join(names, ", ")), "frozen parameters")
 	if err != nil {
 		return err
 	}

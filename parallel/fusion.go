@@ -150,7 +150,7 @@ func (g *GradFusion) Micros(samples, micro int) iter.Seq[Micro] {
 	if g.cfg.LocalSGD > 0 {
 		return g.localMicros(samples, micro, lo, hi)
 	}
-	return microRange(samples, micro, lo, hi)
+	return MicroRange(samples, micro, lo, hi)
 }
 
 // Backward runs the backward pass of a micro-batch whose loss is on t, of a

@@ -25,7 +25,8 @@ type Outcome struct {
 
 // leaves collects what each micro-batch of this rank's run tells besides its
 // gradient, and afterwards that of all ranks of the world: per rank its verdict
-// and the digest of what it has frozen, then a row of numbers per micro-batch of its run.
+// and the digest of what it has frozen, then a row of numbers per micro-batch of
+// its run.
 //
 //	loss sum, correct, counted, then per BatchNorm of its stages: count, means, sums of squares
 //

@@ -88,7 +88,7 @@ func (g *GradFusion) localMicros(samples, micro, lo, hi int) iter.Seq[Micro] {
 	}
 	g.local.empty, g.local.samples = own == 0, own
 	return func(yield func(Micro) bool) {
-		for m := range microRange(samples, micro, lo, hi) {
+		for m := range MicroRange(samples, micro, lo, hi) {
 			m.Total = own
 			if !yield(m) {
 				return

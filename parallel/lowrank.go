@@ -2,7 +2,6 @@ package parallel
 
 import (
 	"context"
-	"sync"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -10,16 +9,15 @@ import (
 	"github.com/gradfusion/gradfusion/wire"
 )
 
-// lowRankReduction is PowerSGD: it sums buckets on a goroutine of its own, by two
-// small all-reduces each. A parameter is a matrix of its first dimension times
-// the others; one of fewer than two dimensions, or whose factors would be no
-// smaller, travels as it is, with the first factors. Of a matrix of n x m a rank
-// sends 2 (R-1)/R r (n + m) numbers in place of 2 (R-1)/R n m.
+// lowRankReduction is PowerSGD: it sums a bucket by two small all-reduces. A
+// parameter is a matrix of its first dimension times the others; one of fewer than
+// two dimensions, or whose factors would be no smaller, travels as it is, with the
+// first factors. Of a matrix of n x m a rank sends 2 (R-1)/R r (n + m) numbers in
+// place of 2 (R-1)/R n m.
 type lowRankReduction struct {
-	r    *reducer
-	c    Compression
-	jobs chan reduceJob
-	done sync.WaitGroup
+	*queue
+	r *reducer
+	c Compression
 }
 
 // lowRankBucket is what a bucket's calls carry.
@@ -41,12 +39,8 @@ type lowRankMatrix struct {
 }
 
 func newLowRankReduction(r *reducer) reduction {
-	l := &lowRankReduction{r: r, c: r.cfg.Wire, jobs: make(chan reduceJob, 1024)}
-	l.done.Go(func() {
-		for j := range l.jobs {
-			j.complete(l.reduce(r.ctx, j.b))
-		}
-	})
+	l := &lowRankReduction{r: r, c: r.cfg.Wire}
+	l.queue = newQueue(func(b *bucket) error { return l.reduce(r.ctx, b) })
 	return l
 }
 
@@ -55,14 +49,7 @@ func (l *lowRankReduction) start(b *bucket) *collective.Work {
 	if l.r.step < l.c.start() {
 		return plainReduction{l.r}.start(b)
 	}
-	w, complete := collective.NewWork()
-	l.jobs <- reduceJob{b, complete}
-	return w
-}
-
-func (l *lowRankReduction) close() {
-	close(l.jobs)
-	l.done.Wait()
+	return l.queue.start(b)
 }
 
 // newLowRankBucket lists a bucket's matrices.

@@ -16,8 +16,9 @@ type Micro struct {
 	Last    bool // of this rank's run
 }
 
-// microRange lists micro-batches [lo, hi) of a step.
-func microRange(samples, micro, lo, hi int) iter.Seq[Micro] {
+// MicroRange lists the micro-batches [lo, hi) of a step of that many samples, or of
+// an evaluation; micro is the size of all but the step's last one.
+func MicroRange(samples, micro, lo, hi int) iter.Seq[Micro] {
 	count := data.Micros(samples, micro)
 	return func(yield func(Micro) bool) {
 		for i := lo; i < hi; i++ {

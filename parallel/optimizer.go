@@ -119,10 +119,10 @@ func (g *GradFusion) cutAll() error {
 }
 
 // startOptimizer gives the optimizer its memory, once, and what a Restore left
-// for it; it is collective. That waits for the first update, because until the first backward pass
-// is over its tape holds the memory in which the parameters were before they
-// moved to the buckets. That is garbage now, as large as the model, and the
-// collector might leave it for as long as the training goes.
+// for it; it is collective. That waits for the first update, because until the
+// first backward pass is over its tape holds the memory in which the parameters
+// were before they moved to the buckets. That is garbage now, as large as the
+// model, and the collector might leave it for as long as the training goes.
 func (g *GradFusion) startOptimizer() error {
 	if g.norm != nil {
 		return nil

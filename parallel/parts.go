@@ -55,7 +55,7 @@ func newParts(ctx context.Context, world collective.Comm, segments []optim.Segme
 	for i, s := range segments {
 		fmt.Fprintf(&text, "%d %d %d %d %s\n", stages[i], tensorPart(s.Param), s.Lo/device.NormBlock, blocks(s.Hi), s.Param.Name)
 	}
-	lists, err := gatherBytes(ctx, world, []byte(text.String()), "names of parameters")
+	lists, err := collective.GatherBytes(ctx, world, []byte(text.String()), "names of parameters")
 	if err != nil {
 		return nil, err
 	}

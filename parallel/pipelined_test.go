@@ -174,7 +174,7 @@ func (p pipelined) train(ctx context.Context, g *GradFusion, e *Executor, stages
 	}
 	if p.evaluate != nil {
 		feed := func(_ context.Context, m Micro) (Batch, error) { return p.batch(m), nil }
-		if err := e.Evaluate(ctx, microRange(p.samples, p.micro, 0, (p.samples+p.micro-1)/p.micro), feed, p.evaluate); err != nil {
+		if err := e.Evaluate(ctx, MicroRange(p.samples, p.micro, 0, (p.samples+p.micro-1)/p.micro), feed, p.evaluate); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (g *GradFusion) held(ctx context.Context, s *stage) (held, []string, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	lists, err := gatherBytes(ctx, s.Comm, []byte(strings.Join(names, " ")), "names of the optimizer's state")
+	lists, err := collective.GatherBytes(ctx, s.Comm, []byte(strings.Join(names, " ")), "names of the optimizer's state")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -110,11 +110,7 @@ func (g *GradFusion) separate(ctx context.Context, stages []Stage) ([]Stage, err
 		if !shared || stages[i].Comm.Size() == 1 {
 			continue
 		}
-		ranks := make([]int, stages[i].Comm.Size())
-		for r := range ranks {
-			ranks[r] = r
-		}
-		c, err := stages[i].Comm.Sub(ctx, ranks)
+		c, err := collective.Twin(ctx, stages[i].Comm)
 		if err != nil {
 			return nil, fmt.Errorf("stage %d: a Comm of its own: %w", stages[i].Index, err)
 		}

@@ -66,7 +66,7 @@ func compareStructure(ctx context.Context, comm collective.Comm, lines []string)
 	if r, err := firstDifference(ctx, comm, digest[:]); err != nil || r < 0 {
 		return err
 	}
-	all, err := gatherBytes(ctx, comm, []byte(text), "lists of parameters")
+	all, err := collective.GatherBytes(ctx, comm, []byte(text), "lists of parameters")
 	if err != nil {
 		return err
 	}

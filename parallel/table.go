@@ -46,7 +46,7 @@ func checkTables(s Stage, cfg FusionConfig) error {
 		case cfg.Wire.keeps():
 			return fmt.Errorf("parallel: %s has a sparse gradient, of which rows travel as f32, f16 or bf16, not as %s", p.Name, cfg.Wire.Format)
 		case p.Part != nil:
-			return fmt.Errorf("parallel: %s has a sparse gradient and is cut over partners, which is not there yet", p.Name)
+			return fmt.Errorf("parallel: %s has a sparse gradient and is cut over partners, which hold parts of its rows", p.Name)
 		}
 	}
 	return nil

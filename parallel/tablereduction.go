@@ -3,7 +3,6 @@ package parallel
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -12,7 +11,7 @@ import (
 	"github.com/gradfusion/gradfusion/wire"
 )
 
-// tableReduction sums tables with sparse gradients, on a goroutine and a Comm of
+// tableReduction sums tables with sparse gradients, in a queue and on a Comm of
 // its own, beside the reduction of all other buckets. Of a table of V rows of W
 // elements, of which R ranks touched n rows together, each rank sends
 //
@@ -30,29 +29,20 @@ type tableReduction struct {
 	r         *reducer
 	comm      collective.Comm
 	half      *wire.Codec // of a 16-bit wire; nil for float32
-	jobs      chan reduceJob
-	done      sync.WaitGroup
+	tables    *queue
 }
 
 // newTableReduction is collective over the stage's ranks.
 func newTableReduction(ctx context.Context, r *reducer) (*tableReduction, error) {
-	var all []int
-	for rank := range r.comm.Size() {
-		all = append(all, rank)
-	}
-	comm, err := r.comm.Sub(ctx, all)
+	comm, err := collective.Twin(ctx, r.comm)
 	if err != nil {
 		return nil, fmt.Errorf("a group for sparse gradients: %w", err)
 	}
-	t := &tableReduction{reduction: r.reduction, r: r, comm: comm, jobs: make(chan reduceJob, len(r.buckets))}
+	t := &tableReduction{reduction: r.reduction, r: r, comm: comm}
 	if w := r.cfg.Wire; !w.off() && !w.AcrossHosts && r.comm.Size() > 1 {
 		t.half = &wire.Codec{Format: wire.NewHalf(w.Format == "bf16")}
 	}
-	t.done.Go(func() {
-		for j := range t.jobs {
-			j.complete(t.sum(r.ctx, j.b))
-		}
-	})
+	t.tables = newQueue(func(b *bucket) error { return t.sum(r.ctx, b) })
 	return t, nil
 }
 
@@ -60,14 +50,11 @@ func (t *tableReduction) start(b *bucket) *collective.Work {
 	if b.table == nil {
 		return t.reduction.start(b)
 	}
-	w, complete := collective.NewWork()
-	t.jobs <- reduceJob{b, complete}
-	return w
+	return t.tables.start(b)
 }
 
 func (t *tableReduction) close() {
-	close(t.jobs)
-	t.done.Wait()
+	t.tables.close()
 	t.reduction.close()
 	_ = t.comm.Close() // its calls have ended, with errors of their own
 }

@@ -116,7 +116,7 @@ func (t *tie) arrange(ctx context.Context, dev device.Device) (err error) {
 	}
 	lists := [][]byte{own}
 	if t.comm != nil {
-		if lists, err = gatherBytes(ctx, t.comm, own, "uses of "+t.name); err != nil {
+		if lists, err = collective.GatherBytes(ctx, t.comm, own, "uses of "+t.name); err != nil {
 			return err
 		}
 	}

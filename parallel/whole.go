@@ -23,13 +23,9 @@ func (p *Partners) Whole(ctx context.Context, tensors []Named, part func(Named) 
 		if of == nil {
 			continue
 		}
-		elements := 1
-		for _, d := range of.Whole {
-			elements *= d
-		}
-		whole := device.FromF32(make([]float32, elements))
+		whole := device.FromF32(make([]float32, of.WholeLen()))
 		of.Put(whole.F32(), t.Buf.F32())
-		out[i] = Named{t.Name, []int{elements}, whole}
+		out[i] = Named{t.Name, []int{whole.Len}, whole}
 		if slices.Equal(t.Shape, of.Shape()) {
 			out[i].Shape = of.Whole
 		}

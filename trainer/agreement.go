@@ -32,7 +32,7 @@ func (s *session) compareRanks(ctx context.Context) error {
 	if strings.Repeat(string(hash[:]), s.comm.Size()) == string(hashes) {
 		return nil
 	}
-	texts, err := gatherBytes(ctx, s.comm, []byte(strings.Join(own, "\n")))
+	texts, err := collective.GatherBytes(ctx, s.comm, []byte(strings.Join(own, "\n")), "settings")
 	if err != nil {
 		return fmt.Errorf("comparing the settings of the ranks: %w", err)
 	}

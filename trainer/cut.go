@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/parallel"
 	"github.com/gradfusion/gradfusion/parallel/schedule"
 	"github.com/gradfusion/gradfusion/trainer/config"
@@ -49,6 +50,11 @@ func scheduleFor(c *config.Config, written schedule.Schedule, ranks, micros int)
 		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s has %d ranks, parallel.pipeline is %d", p.Schedule, len(written), ranks)
 	}
 	return written.First(micros), nil
+}
+
+// mostMicros is the micro-batches of a whole step's longest column.
+func mostMicros(c *config.Config, micro, columns int) int {
+	return (data.Micros(c.Data.Batch, micro) + columns - 1) / columns
 }
 
 // checkWritten proves a user's schedule.

@@ -76,7 +76,7 @@ func (d *dryRun) prepare() (err error) {
 		return err
 	}
 	d.counted = c.Train.Deterministic == "world"
-	d.list = schedule.OneStage((micros(c.Data.Batch, d.micro) + d.columns - 1) / d.columns)
+	d.list = schedule.OneStage(mostMicros(c, d.micro, d.columns))
 	if c.Parallel.Pipeline > 1 {
 		if d.list, _, err = layOut(c, d.world); err != nil {
 			return err

@@ -63,8 +63,7 @@ func (s *session) evaluate(ctx context.Context) error {
 // have the last stage.
 func (s *session) score(ctx context.Context) (rows []float64, err error) {
 	n, column, columns := s.testing.Len(), s.mesh.At.Data, s.mesh.Data
-	count := data.Micros(n, s.micro)
-	lo, hi := data.Run(count, columns, column)
+	lo, hi := data.Run(data.Micros(n, s.micro), columns, column)
 	if lo == hi {
 		return nil, nil
 	}
@@ -78,17 +77,7 @@ func (s *session) score(ctx context.Context) (rows []float64, err error) {
 		defer f.loader.Close()
 		feed = f.feed
 	}
-	micros := func(yield func(parallel.Micro) bool) {
-		for i := lo; i < hi; i++ {
-			m := parallel.Micro{Index: i, Count: count, Total: n, Last: i == hi-1}
-			m.Lo, m.Hi = data.MicroBounds(n, s.micro, i)
-			m.Samples = m.Hi - m.Lo
-			if !yield(m) {
-				return
-			}
-		}
-	}
-	err = s.executor.Evaluate(ctx, micros, feed, func(_ parallel.Micro, score nn.Score) {
+	err = s.executor.Evaluate(ctx, parallel.MicroRange(n, s.micro, lo, hi), feed, func(_ parallel.Micro, score nn.Score) {
 		rows = append(rows, score.Sum(), float64(score.Correct()), float64(score.Count))
 	})
 	return rows, err

@@ -12,7 +12,7 @@ import (
 func (s *session) openLoader() error {
 	hold := 1
 	for _, step := range []int{s.sampler.Size(0), s.sampler.Size(s.sampler.StepsPerEpoch() - 1)} { // the last one of an epoch may be shorter
-		lo, hi := data.Run(micros(step, s.micro), s.mesh.Data, s.mesh.At.Data)
+		lo, hi := data.Run(data.Micros(step, s.micro), s.mesh.Data, s.mesh.At.Data)
 		list, err := s.scheduleOf(hi - lo)
 		if err != nil {
 			return err

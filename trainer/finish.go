@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/plan"
-	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/observe/trace"
 	"github.com/gradfusion/gradfusion/parallel"
@@ -51,7 +49,7 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 func (s *session) writeTrace(ctx context.Context) error {
 	s.figures.begin() // what is still in the recorder
 	own := trace.Encode(nil, trace.RankSpans{Rank: s.comm.Rank(), Lost: s.figures.lost, Spans: s.figures.spans})
-	all, err := gatherBytes(ctx, s.comm, own)
+	all, err := collective.GatherBytes(ctx, s.comm, own, "traces")
 	if err != nil || s.comm.Rank() != 0 || s.job.RunDir == "" {
 		return err
 	}
@@ -71,30 +69,4 @@ func (s *session) writeTrace(ctx context.Context) error {
 		return fmt.Errorf("trace: %w", err)
 	}
 	return nil
-}
-
-// gatherBytes returns every rank's bytes on all ranks.
-func gatherBytes(ctx context.Context, c collective.Comm, own []byte) ([][]byte, error) {
-	if c.Size() == 1 {
-		return [][]byte{own}, nil
-	}
-	lengths := make([]int64, c.Size())
-	err := c.Start(ctx, collective.Call{Kind: plan.AllGather, In: device.FromI64([]int64{int64(len(own))}), Out: device.FromI64(lengths), Label: "length of traces"}).Wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bounds := []int{0}
-	for i, n := range lengths {
-		bounds = append(bounds, bounds[i]+int(n))
-	}
-	all := make([]byte, bounds[len(lengths)])
-	err = c.Start(ctx, collective.Call{Kind: plan.AllGather, In: device.FromU8(own), Out: device.FromU8(all), InBounds: bounds, Label: "traces"}).Wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([][]byte, len(lengths))
-	for i := range out {
-		out[i] = all[bounds[i]:bounds[i+1]]
-	}
-	return out, nil
 }

@@ -39,7 +39,7 @@ func layOut(c *config.Config, world int) (s schedule.Schedule, p *parallel.Pipel
 			return nil, nil, err
 		}
 	}
-	most := (micros(c.Data.Batch, micro) + columns - 1) / columns
+	most := mostMicros(c, micro, columns)
 	if s, err = scheduleFor(c, written, c.Parallel.Pipeline, most); err != nil {
 		return nil, nil, err
 	}

@@ -84,12 +84,7 @@ func (s *session) plan(ctx context.Context) (err error) {
 	return err
 }
 
-// mostMicros is the micro-batches of a whole step's longest column.
-func (s *session) mostMicros() int {
-	return (micros(s.cfg.Data.Batch, s.micro) + s.mesh.Data - 1) / s.mesh.Data
-}
-
-func micros(samples, micro int) int { return (samples + micro - 1) / micro }
+func (s *session) mostMicros() int { return mostMicros(s.cfg, s.micro, s.mesh.Data) }
 
 // scheduleOf returns the column's schedule for a run of micro-batches.
 func (s *session) scheduleOf(micros int) (schedule.Schedule, error) {

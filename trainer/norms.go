@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/parallel"
 )
 
@@ -14,11 +15,7 @@ func (s *session) joinNorms(ctx context.Context) (err error) {
 	if !s.cfg.Parallel.SyncBatchNorm {
 		return nil
 	}
-	var all []int
-	for r := range s.mesh.Replicas.Size() {
-		all = append(all, r)
-	}
-	if s.norms, err = s.mesh.Replicas.Sub(ctx, all); err != nil {
+	if s.norms, err = collective.Twin(ctx, s.mesh.Replicas); err != nil {
 		return fmt.Errorf("a group for BatchNorm: %w", err)
 	}
 	return nil

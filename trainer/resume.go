@@ -61,7 +61,7 @@ func (r *resumption) share(ctx context.Context, comm collective.Comm) error {
 	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
 		fmt.Fprintln(&own, len(r.tensors[name].Data), name)
 	}
-	lists, err := gatherBytes(ctx, comm, []byte(own.String()))
+	lists, err := collective.GatherBytes(ctx, comm, []byte(own.String()), "names of the checkpoint's tensors")
 	if err != nil {
 		return err
 	}
@@ -226,11 +226,7 @@ func (r *resumption) fill(name string, to device.Buf, part *nn.Part) error {
 		copy(to.Bytes(), b)
 		return err
 	}
-	elements := 1
-	for _, d := range part.Whole {
-		elements *= d
-	}
-	whole := device.FromF32(make([]float32, elements))
+	whole := device.FromF32(make([]float32, part.WholeLen()))
 	b, err := r.bytes(name, whole.Size())
 	if err != nil {
 		return err

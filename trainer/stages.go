@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ func (s *session) fromStages(ctx context.Context, own []parallel.Named) ([]paral
 		fmt.Fprintf(&list, "%d %s %s\n", t.Buf.Type, dims(t.Shape), t.Name)
 	}
 	column := s.mesh.Column
-	lists, err := gatherBytes(ctx, column, []byte(list.String()))
+	lists, err := collective.GatherBytes(ctx, column, []byte(list.String()), "names of the stages' tensors")
 	if err != nil {
 		return nil, fmt.Errorf("asking the stages for their tensors: %w", err)
 	}
@@ -93,7 +94,7 @@ func dims(shape []int) string {
 func announced(line string) (t parallel.Named, err error) {
 	words := strings.SplitN(line, " ", 3)
 	if len(words) < 3 {
-		return t, fmt.Errorf("type, shape and name are missing")
+		return t, errors.New("type, shape and name are missing")
 	}
 	kind, err := strconv.Atoi(words[0])
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 
 // joinTransport connects a rank to the others as collective.transport says. auto
 // finds out which ranks are on one host and takes shared memory inside hosts, TCP
-// across, and both where there is both; a rank table keeps its servers apart. Ranks of one host that cannot share
-// memory, which they find out together, are connected over TCP as well.
+// across, and both where there is both; a rank table keeps its servers apart.
+// Ranks of one host that cannot share memory, which they find out together, are
+// connected over TCP as well.
 func joinTransport(ctx context.Context, place launch.Place, meeting *launch.Rendezvous, c *config.Config) (*link, error) {
 	l := &link{meeting: meeting}
 	hosts, machine, err := tabled(c, place)

@@ -63,7 +63,8 @@ func (t *Transport) Rank() int { return t.rank }
 // Size returns the number of ranks.
 func (t *Transport) Size() int { return len(t.world.ranks) }
 
-// Hosts returns one host with all ranks, or those of NewOn. The caller must not change it.
+// Hosts returns one host with all ranks, or those of NewOn. The caller must not
+// change it.
 func (t *Transport) Hosts() [][]int { return t.world.hosts }
 
 // Processes returns one process with all ranks. The caller must not change it.
