@@ -1,9 +1,7 @@
 package nn_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -227,61 +225,6 @@ func TestCutLayersComputeWhatWholeOnesDo(t *testing.T) {
 	}
 }
 
-// cutLoss runs cross-entropy of given logits, which partners share: a Linear
-// with the identity as weight makes them.
-func cutLoss(dev device.Device, p nn.Partners, logits []float32, classes int, labels []int32, c nn.CrossEntropyConfig, to *nntest.Wholes) (err error) {
-	defer nn.Catch(&err)
-	l := nn.NewLinear("fc", classes, classes, nn.LinearConfig{NoBias: true, Cut: nn.Cut{Partners: p}})
-	if err := nn.Materialize(dev, []nn.Block{nn.NewSeq("block", l)}, 1); err != nil {
-		return err
-	}
-	clear(l.Weight.Value.F32())
-	identity := make([]float32, classes*classes)
-	for i := range classes {
-		identity[i*classes+i] = 1
-	}
-	if copy(l.Weight.Value.F32(), identity); l.Weight.Part != nil {
-		l.Weight.Part.Take(l.Weight.Value.F32(), identity)
-	}
-	tape := nn.NewTape(dev)
-	tape.Begin(nn.Pass{Training: true})
-	x := tape.Input(device.FromF32(logits), nn.Plain(len(labels), classes), true)
-	loss := tape.CrossEntropy(l.Forward(tape, x), device.FromI32(labels), c)
-	tape.SeedLoss(loss, 2)
-	tape.Backward()
-	to.Add("score", nil, []float32{float32(loss.Score().Sum()), float32(loss.Score().Correct()), float32(loss.Score().Count)})
-	to.Add("gradient", nil, x.Grad().F32())
-	return nil
-}
-
-// Ties, ignored rows, smoothing and large logits, against one rank.
-func TestCutCrossEntropy(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 1))
-	for range 60 {
-		rows, classes := 1+r.IntN(6), 5+r.IntN(8)
-		logits, labels := make([]float32, rows*classes), make([]int32, rows)
-		for i := range logits {
-			logits[i] = float32(r.IntN(4)) * []float32{1, 30}[r.IntN(2)] // many ties
-		}
-		for i := range labels {
-			labels[i] = int32(r.IntN(classes))
-		}
-		c := nn.CrossEntropyConfig{Smoothing: []float32{0, 0.2}[r.IntN(2)], Ignore: int32(r.IntN(classes)), HasIgnore: r.IntN(2) == 0}
-		for _, dev := range devices() {
-			var want nntest.Wholes
-			require.NoError(t, cutLoss(dev, nil, logits, classes, labels, c, &want))
-			for n := 2; n <= 5; n++ {
-				var got nntest.Wholes
-				require.NoError(t, nntest.Together(n, func(p nn.Partners) error {
-					return cutLoss(naive.New(), p, logits, classes, labels, c, &got)
-				}))
-				require.NoError(t, got.Compare(&want, 1e-6), "%d partners, logits %v, labels %v, %+v, seed %d", n, logits, labels, c, seed) // exponentials are rounded
-			}
-		}
-	}
-}
-
 // silent partners leave sums as they are.
 type silent struct{ alone }
 
@@ -317,89 +260,4 @@ func TestRepeatedCutPassesAllocateNothing(t *testing.T) {
 		pass()
 		require.Zero(t, testing.AllocsPerRun(5, pass), b.name)
 	}
-}
-
-// failing partners never get a sum.
-type failing struct{ alone }
-
-var errDied = errors.New("rank 1 died")
-
-func (failing) Start(device.ReduceOp, device.Buf, string) nn.Pending { return failed{} }
-
-type failed struct{}
-
-func (failed) Wait() error { return errDied }
-
-func TestCutErrors(t *testing.T) {
-	dev := naive.New()
-	p := failing{alone{0, 2}}
-	catch := func(f func(t *nn.Tape)) (err error) {
-		defer nn.Catch(&err)
-		tape := nn.NewTape(dev)
-		tape.Begin(nn.Pass{Training: true})
-		f(tape)
-		return nil
-	}
-	with := func(l nn.Layer) nn.Layer {
-		require.NoError(t, nn.Materialize(dev, []nn.Block{nn.NewSeq("block", l)}, 1))
-		return l
-	}
-	cut := nn.Cut{Partners: p}
-	rows := cut
-	rows.Inputs = true
-	matrix := func(t *nn.Tape, n int) *nn.Var {
-		return t.Input(device.FromF32(make([]float32, 2*n)), nn.Plain(2, n), true)
-	}
-	tokens := func(t *nn.Tape, ids ...int32) *nn.Var {
-		return t.Input(device.FromI32(ids), nn.Plain(1, len(ids)), false)
-	}
-	labels := device.FromI32([]int32{0, 5})
-	for want, f := range map[string]func(*nn.Tape){
-		"fc (cut): 3 units of 1 features are too few for 4 partners": func(*nn.Tape) {
-			nn.NewLinear("fc", 2, 3, nn.LinearConfig{Cut: nn.Cut{Partners: alone{0, 4}}})
-		},
-		"fc (cut): 10 features are not 3 groups of units of 2": func(*nn.Tape) {
-			nn.NewLinear("fc", 2, 10, nn.LinearConfig{Cut: nn.Cut{Partners: p, Groups: 3, Unit: 2}})
-		},
-		"fc (cut): the weight of shape 2 x 3 is not a part along dimension 1": func(t *nn.Tape) {
-			l := with(nn.NewLinear("fc", 3, 4, nn.LinearConfig{Cut: cut})).(*nn.Linear)
-			t.RowLinear(matrix(t, 3), l.Weight, nil, p)
-		},
-		"fc (sum of the partners' outputs): rank 1 died": func(t *nn.Tape) {
-			with(nn.NewLinear("fc", 4, 3, nn.LinearConfig{Cut: rows})).Forward(t, matrix(t, 2))
-		},
-		"fc (sum of the partners' gradients): rank 1 died": func(t *nn.Tape) {
-			y := with(nn.NewLinear("fc", 4, 3, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4))
-			t.SeedGrad(y, device.FromF32(make([]float32, y.Shape.Len())))
-			t.Backward()
-		},
-		"loss (exchange of the partners' softmax): rank 1 died": func(t *nn.Tape) {
-			t.CrossEntropy(with(nn.NewLinear("fc", 4, 6, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4)), labels, nn.CrossEntropyConfig{})
-		},
-		"mean squared error: the features of the input are cut over partners, and this loss takes whole ones": func(t *nn.Tape) {
-			t.MeanSquaredError(with(nn.NewLinear("fc", 4, 6, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4)), device.FromF32(make([]float32, 6)))
-		},
-		"wte (embedding): token 1 of sequence 0 is 7, outside of 0..6": func(t *nn.Tape) {
-			with(nn.NewCutEmbedding("wte", 7, 3, p)).Forward(t, tokens(t, 1, 7))
-		},
-		"wte (sum of the partners' vectors): rank 1 died": func(t *nn.Tape) {
-			with(nn.NewCutEmbedding("wte", 7, 3, p)).Forward(t, tokens(t, 1, 2))
-		},
-		"drop (dropout): input of shape 2 x 4, want rows x 2, which is this partner's part": func(t *nn.Tape) {
-			nn.Dropout{Name: "drop", P: 0.5, Part: nn.NewLinear("fc", 3, 4, nn.LinearConfig{Cut: cut}).OutputPart()}.Forward(t, matrix(t, 4))
-		},
-	} {
-		require.EqualError(t, catch(f), want)
-	}
-	var partner *nn.PartnerError
-	err := catch(func(t *nn.Tape) {
-		with(nn.NewLinear("fc", 4, 3, nn.LinearConfig{Cut: rows})).Forward(t, matrix(t, 2))
-	})
-	require.ErrorAs(t, err, &partner)
-	require.ErrorIs(t, err, errDied)
-	var label *device.LabelError
-	require.ErrorAs(t, catch(func(t *nn.Tape) {
-		t.CrossEntropy(with(nn.NewLinear("fc", 4, 5, nn.LinearConfig{Cut: cut})).Forward(t, matrix(t, 4)), labels, nn.CrossEntropyConfig{})
-	}), &label)
-	require.Equal(t, 5, label.Classes, "of the whole, not of the part")
 }
