@@ -148,7 +148,7 @@ func (f *Blocks) scale(bits uint32) (scale, inverse float32, state blockState) {
 // rounds down.
 func (f *Blocks) round(x, inverse float32, bits uint32) int32 {
 	offset := f.levels + 1
-	t := float32(x*inverse) + (offset + float32(bits)*(1.0/65536))
+	t := float32(x*inverse) + (offset + float32(float32(bits)*(1.0/65536)))
 	q := int32(t) - int32(offset)
 	return min(max(q, -int32(f.levels)), int32(f.levels))
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,90 +13,105 @@ import (
 func TestVectorsAreThePlainLoops(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	for range 60 {
-		n := r.IntN(3000)
-		x := gradient(r, n+3)[3:]
-		for i := range x {
-			switch r.IntN(400) {
-			case 0:
-				x[i] = float32(math.NaN())
-			case 1:
-				x[i] = float32(math.Inf(-1))
-			case 2:
-				x[i] = 0
-			case 3:
-				x[i] *= 1e-38
-			case 4:
-				x[i] *= 1e30
-			}
-		}
-		if r.IntN(4) == 0 {
-			clear(x[:n/2])
-		}
-		seed := r.Uint64()
+		x := unusual(r, r.IntN(3000))
 		for _, name := range Names()[1:] {
-			fast, err := New(Config{Name: name})
-			require.NoError(t, err)
-			plain, err := New(Config{Name: name})
-			require.NoError(t, err)
-			switch p := plain.(type) {
-			case *Half:
-				p.kernels = kernels{}
-			case *Blocks:
-				p.kernels = kernels{}
-			case *TopK:
-				p.kernels = kernels{}
-			}
-			size := fast.EncodedLen(n)
-			a, b := make([]byte, size+1)[1:], make([]byte, size)
-			fast.Encode(a, x, seed)
-			plain.Encode(b, x, seed)
-			require.Equal(t, b, a, "%s of %d", name, n)
-			keptA, keptB := append([]float32(nil), x...), append([]float32(nil), x...)
-			fast.EncodeKeeping(a, keptA, seed)
-			plain.EncodeKeeping(b, keptB, seed)
-			require.Equal(t, b, a, "%s of %d", name, n)
-			equalBits(t, keptB, keptA, "%s of %d keeps", name, n)
-			for _, add := range []bool{false, true} {
-				y := append([]float32(nil), keptA...)
-				z := append([]float32(nil), keptA...)
-				if add {
-					fast.DecodeAdd(y, a)
-					plain.DecodeAdd(z, a)
-				} else {
-					fast.Decode(y, a)
-					plain.Decode(z, a)
-				}
-				equalBits(t, z, y, "%s of %d decodes", name, n)
-			}
+			sameFormat(t, name, x, r.Uint64())
 		}
-		sum, want := append([]float32(nil), x...), append([]float32(nil), x...)
-		Add(sum, x)
-		for i := range want {
-			want[i] += x[i]
-		}
-		equalBits(t, want, sum, "sum")
-		y := gradient(r, n)
-		z := append([]float32(nil), y...)
-		addScaled(y, x, 0.3)
-		for i := range z {
-			z[i] += float32(x[i] * 0.3)
-		}
-		equalBits(t, z, y, "scaled sum")
-		for _, nesterov := range []bool{false, true} {
-			kept, velocity := append([]float32(nil), y...), append([]float32(nil), z...)
-			Momentum(kept, velocity, x, 0.9, nesterov)
-			for i := range x {
-				v := float32(0.9*z[i]) + x[i]
-				equalBits(t, []float32{v}, velocity[i:i+1], "velocity")
-				if nesterov {
-					v = x[i] + float32(0.9*v)
-				}
-				equalBits(t, []float32{y[i] + v}, kept[i:i+1], "kept")
-			}
-		}
-		require.Equal(t, largest(x) < 0x7f800000, Finite(x))
-		equalBits(t, []float32{naiveDot(x, y)}, []float32{dot(x, y)}, "product")
+		sameSums(t, x, gradient(r, len(x)))
 	}
+}
+
+// unusual returns n numbers, some of them special, that start at any address.
+func unusual(r *rand.Rand, n int) []float32 {
+	x := gradient(r, n+3)[3:]
+	for i := range x {
+		switch r.IntN(400) {
+		case 0:
+			x[i] = float32(math.NaN())
+		case 1:
+			x[i] = float32(math.Inf(-1))
+		case 2:
+			x[i] = 0
+		case 3:
+			x[i] *= 1e-38
+		case 4:
+			x[i] *= 1e30
+		}
+	}
+	if r.IntN(4) == 0 {
+		clear(x[:n/2])
+	}
+	return x
+}
+
+// withoutVectors is a format that uses the plain loops.
+func withoutVectors(t *testing.T, name string) Format {
+	f, err := New(Config{Name: name})
+	require.NoError(t, err)
+	switch f := f.(type) {
+	case *Half:
+		f.kernels = kernels{}
+	case *Blocks:
+		f.kernels = kernels{}
+	case *TopK:
+		f.kernels = kernels{}
+	}
+	return f
+}
+
+func sameFormat(t *testing.T, name string, x []float32, seed uint64) {
+	t.Helper()
+	n, plain := len(x), withoutVectors(t, name)
+	fast, err := New(Config{Name: name})
+	require.NoError(t, err)
+	size := fast.EncodedLen(n)
+	a, b := make([]byte, size+1)[1:], make([]byte, size)
+	fast.Encode(a, x, seed)
+	plain.Encode(b, x, seed)
+	require.Equal(t, b, a, "%s of %d", name, n)
+	keptA, keptB := slices.Clone(x), slices.Clone(x)
+	fast.EncodeKeeping(a, keptA, seed)
+	plain.EncodeKeeping(b, keptB, seed)
+	require.Equal(t, b, a, "%s of %d", name, n)
+	equalBits(t, keptB, keptA, "%s of %d keeps", name, n)
+	y, z := slices.Clone(keptA), slices.Clone(keptA)
+	fast.DecodeAdd(y, a)
+	plain.DecodeAdd(z, a)
+	equalBits(t, z, y, "%s of %d added", name, n)
+	fast.Decode(y, a)
+	plain.Decode(z, a)
+	equalBits(t, z, y, "%s of %d decoded", name, n)
+}
+
+// sameSums compares what low-rank factors and momentum need.
+func sameSums(t *testing.T, x, other []float32) {
+	t.Helper()
+	sum, want := slices.Clone(x), slices.Clone(x)
+	Add(sum, x)
+	for i := range want {
+		want[i] += x[i]
+	}
+	equalBits(t, want, sum, "sum")
+	y, z := other, slices.Clone(other)
+	addScaled(y, x, 0.3)
+	for i := range z {
+		z[i] += float32(x[i] * 0.3)
+	}
+	equalBits(t, z, y, "scaled sum")
+	for _, nesterov := range []bool{false, true} {
+		kept, velocity := slices.Clone(y), slices.Clone(z)
+		Momentum(kept, velocity, x, 0.9, nesterov)
+		for i := range x {
+			v := float32(0.9*z[i]) + x[i]
+			equalBits(t, []float32{v}, velocity[i:i+1], "velocity")
+			if nesterov {
+				v = x[i] + float32(0.9*v)
+			}
+			equalBits(t, []float32{y[i] + v}, kept[i:i+1], "kept")
+		}
+	}
+	require.Equal(t, largest(x) < 0x7f800000, Finite(x))
+	equalBits(t, []float32{naiveDot(x, y)}, []float32{dot(x, y)}, "product")
 }
 
 func naiveDot(a, b []float32) float32 {

@@ -9,10 +9,10 @@ import (
 
 // TopK is the format that sends the values of the largest magnitudes only: of
 // each run of up to 65536 values the given share, rounded up. A run is its k
-// places as ascending 16-bit numbers, then the k values as float32, so 6 bytes each. The
-// selection is exact; of equal magnitudes the first are taken. What is left out
-// decodes to 0, which is why it must be kept and sent later (Aji and Heafield
-// 2017).
+// places as ascending 16-bit numbers, then the k values as float32, so 6 bytes
+// each. The selection is exact; of equal magnitudes the first are taken. What is
+// left out decodes to 0, which is why it must be kept and sent later (Aji and
+// Heafield 2017).
 type TopK struct {
 	name     string
 	fraction float64
@@ -77,7 +77,7 @@ func (f *TopK) ClearSent(src []byte, x []float32) {
 	})
 }
 
-// runs calls f for each run of n values and its bytes.
+// runs calls visit for each run of n values and its bytes.
 func (f *TopK) runs(b []byte, n int, visit func(b []byte, lo, hi int)) {
 	for lo := 0; lo < n; lo += topRun {
 		hi := min(lo+topRun, n)

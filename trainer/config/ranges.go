@@ -7,14 +7,17 @@ import (
 	"time"
 )
 
-// checkRanges finds a number out of its range.
-func (c *Config) checkRanges() error {
+// limit is the range of a key's value.
+type limit struct {
+	key       string
+	low, high float64
+	ends      string // [ and ] belong to the range, ( and ) do not
+}
+
+// limits lists the keys whose values are numbers of one range.
+func limits() []limit {
 	const most = math.MaxInt32
-	for _, row := range []struct {
-		key       string
-		low, high float64
-		ends      string // [ and ] belong to the range, ( and ) do not
-	}{
+	return []limit{
 		{"model.base_channels", 0, 1 << 20, "[]"},
 		{"model.layers", 0, 1 << 16, "[]"},
 		{"model.heads", 0, 1 << 16, "[]"},
@@ -59,7 +62,12 @@ func (c *Config) checkRanges() error {
 		{"launch.max_restarts", 0, 1e6, "[]"},
 		{"checkpoint.keep", 1, 1e6, "[]"},
 		{"observe.log_every", 1, most, "[]"},
-	} {
+	}
+}
+
+// checkRanges finds a number out of its range.
+func (c *Config) checkRanges() error {
+	for _, row := range limits() {
 		v, text := number(c.lookup(row.key))
 		low := v > row.low || v == row.low && row.ends[0] == '['
 		high := v < row.high || v == row.high && row.ends[1] == ']'
