@@ -24,6 +24,8 @@ type benchmark struct {
 	*command
 	*benchOptions
 	config *config.Config
+
+	accelerator accelerator // of ranks that communicate by Ascend devices
 }
 
 // runBench measures collectives, or how a training scales.
@@ -34,9 +36,12 @@ func (c *command) runBench(args []string) error {
 	} else if err != nil {
 		return err
 	}
-	b := &benchmark{command: c, benchOptions: o}
+	b := &benchmark{command: c, benchOptions: o, accelerator: accelerator{environ: c.environ, out: c.stderr}}
 	b.config, err = config.Load(o.file, config.Sources{Embedded: configs.FS, Environ: c.environ, Set: o.set})
 	if err != nil {
+		return err
+	}
+	if err := built(b.config, b.environ); err != nil {
 		return err
 	}
 	if o.scaling != nil {
@@ -113,7 +118,7 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 	if !b.json {
 		link.explain(b.stderr)
 	}
-	err = b.rank(ctx, link, place.LocalSize)
+	err = b.rank(ctx, link, place)
 	if closed := link.close(ctx); err == nil {
 		err = closed
 	}
@@ -130,7 +135,7 @@ func (b *benchmark) here(ctx context.Context, world int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for rank, transport := range transports {
 		group.Go(func() error {
-			err := b.rank(ctx, &link{transport: transport, name: "inproc"}, world)
+			err := b.rank(ctx, &link{transport: transport, name: "inproc"}, launch.Place{LocalSize: world})
 			errs[rank] = errors.Join(err, transport.Close())
 			return errs[rank]
 		})
@@ -139,9 +144,9 @@ func (b *benchmark) here(ctx context.Context, world int) error {
 	return gravest(append([]error{first}, errs...))
 }
 
-// rank measures on one rank, of which local share this host. Rank 0 reports.
-func (b *benchmark) rank(ctx context.Context, l *link, local int) (err error) {
-	dev, err := trainer.NewDevice(b.config, local)
+// rank measures on one rank, in its place. Rank 0 reports.
+func (b *benchmark) rank(ctx context.Context, l *link, place launch.Place) (err error) {
+	dev, err := trainer.NewDevice(b.config, place.LocalSize)
 	if err != nil {
 		return b.config.Blame(err)
 	}
@@ -154,12 +159,25 @@ func (b *benchmark) rank(ctx context.Context, l *link, local int) (err error) {
 	settings.Registered = group.SharesMemory()
 	// The limit is that of memory, which is what ranks of one host share.
 	settings.Limit = b.Limit || !b.json && len(l.transport.Hosts()) == 1 && l.name != "tcp"
+	var world collective.Comm = group
+	if onAscend(b.config) {
+		s := seat{transport: l.transport, here: place.Size == 0, localRank: place.LocalRank, namespace: place.Job}
+		if l.meeting != nil {
+			s.store = l.meeting.Store
+		}
+		var leave func() error
+		if world, leave, err = b.accelerator.join(ctx, b.config, s, dev.Kernels(), nil); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, leave()) }()
+		settings.Transport, settings.Chosen, settings.Registered, settings.Limit = "hccl", nil, false, false
+	}
 	out := newBenchReport(b, l.transport.Rank(), settings.Limit)
-	if err := bench.Run(ctx, group, settings, out.add); err != nil {
+	if err := bench.Run(ctx, world, settings, out.add); err != nil {
 		return err
 	}
 	if err := out.close(); err != nil {
 		return err
 	}
-	return collective.Barrier(ctx, group) // nobody leaves before all are done
+	return collective.Barrier(ctx, world) // nobody leaves before all are done
 }

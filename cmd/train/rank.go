@@ -117,8 +117,21 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	comm := collective.NewGroup(transport, settings)
 	defer func() { err = errors.Join(err, comm.Close()) }()
 
+	var world collective.Comm = comm
+	if onAscend(j.config) {
+		s := seat{transport: transport, here: local == transport.Size() && j.place.Size == 0, localRank: j.place.LocalRank, namespace: j.place.Job}
+		if j.table != nil {
+			s.store = j.table
+		}
+		var leave func() error
+		if world, leave, err = j.accelerator.join(ctx, j.config, s, device.Kernels(), events); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, leave()) }()
+	}
+
 	s, err = j.train(ctx, trainer.Job{
-		Config: j.config, Comm: comm, Device: device, Resume: j.resume, RunDir: j.runDir,
+		Config: j.config, Comm: world, Device: device, Resume: j.resume, RunDir: j.runDir,
 		Events: events, Stop: j.stop, On: show.on, Started: j.started,
 		NoEvaluation: lookup(j.environ)(measureVariable) != "",
 	})

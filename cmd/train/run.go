@@ -30,6 +30,8 @@ type job struct {
 	stop   <-chan struct{} // closed when the user asks to end
 	table  monitor.Store   // where ranks watch each other, or nil
 	links  plan.Links      // what algorithms are chosen for
+
+	accelerator accelerator // of ranks that communicate by Ascend devices
 }
 
 // runTraining loads the configuration and decides how its ranks come to be:
@@ -42,7 +44,7 @@ func (c *command) runTraining(args []string) error {
 	} else if err != nil {
 		return err
 	}
-	j := &job{command: c, options: o}
+	j := &job{command: c, options: o, accelerator: accelerator{environ: c.environ, out: c.stderr}}
 	if j.config, err = j.load(); err != nil {
 		return err
 	}
@@ -69,7 +71,11 @@ func (j *job) load() (*config.Config, error) {
 // fits checks what depends on the number of ranks, so that a mistake is told
 // once and before anything starts.
 func (j *job) fits(world int) error {
-	columns, err := config.Columns(j.config, world)
+	err := built(j.config, j.environ)
+	columns := 0
+	if err == nil {
+		columns, err = config.Columns(j.config, world)
+	}
 	if err == nil {
 		_, err = config.Batches(j.config, columns)
 	}

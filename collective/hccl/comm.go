@@ -69,8 +69,8 @@ func New(ctx context.Context, c Config) (collective.Comm, error) {
 	return comm, nil
 }
 
-func newComm(ctx context.Context, j *job, name string, ranks []int, table string) (c *Comm, err error) {
-	c = &Comm{
+func newComm(ctx context.Context, j *job, name string, ranks []int, table string) (_ *Comm, err error) {
+	c := &Comm{
 		job: j, name: name, ranks: ranks, rank: slices.Index(ranks, j.config.Rank), hosts: local(j.config.Hosts, ranks),
 		free: make(chan *slot, slotCount), flying: make(chan *slot, slotCount),
 		lanes: map[lane]*channel{}, wake: make(chan struct{}, 1),

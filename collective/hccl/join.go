@@ -31,8 +31,9 @@ func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []i
 		if err != nil {
 			return 0, fmt.Errorf("rank %d, communicator %s: waiting for rank %d: %w", j.config.Rank, name, order[turn-1], err)
 		}
-		if len(before[0]) != rootInfoSize {
-			return 0, fmt.Errorf("rank %d, communicator %s: rank %d gave a root info of %d bytes, not %d", j.config.Rank, name, order[turn-1], len(before[0]), rootInfoSize)
+		if len(before[0]) != rootInfoSize { // why there is none
+			_ = j.config.Store.Set(ctx, j.key(name, "turn", turn), before[0])
+			return 0, fmt.Errorf("rank %d, communicator %s: an earlier rank failed: %s", j.config.Rank, name, before[0])
 		}
 		copy(info[:], before[0])
 	}
@@ -64,6 +65,7 @@ func (j *job) create(ctx context.Context, name string, ranks []int, turn int, ta
 	config := commConfig(y.capability, mb, j.config.Deterministic && !j.chip.first, "")
 	if turn == 0 && table == "" {
 		if err := j.failed("HcclGetRootInfo", name, ascend.Call(y.HcclGetRootInfo, uintptr(unsafe.Pointer(info)))); err != nil {
+			_ = j.config.Store.Set(ctx, j.key(name, "turn", turn), fmt.Appendf(nil, "rank %d: %v", j.config.Rank, err)) // the others' time-outs remain
 			return 0, err
 		}
 	}

@@ -190,7 +190,11 @@ func (c *Comm) land() {
 		if err == nil {
 			c.record(s, p)
 			if way.take != nil {
-				err = way.take(s.hostOut.Bytes[:way.outBytes])
+				var host []byte // of the slot, unless the result went elsewhere
+				if way.target == 0 {
+					host = s.hostOut.Bytes[:way.outBytes]
+				}
+				err = way.take(host)
 			}
 		}
 		s.pass, s.work = nil, nil

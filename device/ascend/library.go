@@ -36,6 +36,16 @@ func Load(c Config) (*Library, error) {
 	return l, nil
 }
 
+// Probe finds out whether the runtime is there, without initialising it.
+func Probe(c Config) error {
+	l := &Library{config: c}
+	handle, _, err := l.open("libascendcl.so", "libacl_rt.so")
+	if err != nil {
+		return fmt.Errorf("the Ascend runtime cannot be loaded (has CANN's set_env.sh been sourced?): %w", err)
+	}
+	return purego.Dlclose(handle)
+}
+
 func isCode(err error, code int32) bool {
 	var call *CallError
 	return errors.As(err, &call) && call.Code == code

@@ -18,6 +18,12 @@ func Load(Config) (*Library, error) {
 	return nil, ErrNotBuilt
 }
 
+// Probe refuses as Load does.
+func Probe(c Config) error {
+	_, err := Load(c)
+	return err
+}
+
 // Open refuses.
 func (*Library) Open(int) (*Device, error) { return nil, ErrNotBuilt }
 
@@ -29,3 +35,9 @@ func (*Library) Close() error { return nil }
 
 // Close does nothing.
 func (*Device) Close() error { return nil }
+
+// Chip is empty.
+func (*Library) Chip() string { return "" }
+
+// File is empty.
+func (*Library) File() string { return "" }

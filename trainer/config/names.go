@@ -44,7 +44,7 @@ func choices() []choice {
 		{"fusion.wire_scope", words("all across-hosts"), words("all across-hosts")},
 		{"amp.level", words("O0 O1 O2 O3"), words("O0 O1 O2 O3")},
 		{"amp.type", words("f16 bf16"), words("f16 bf16")},
-		{"collective.backend", words("cpu"), words("cpu ascend")},
+		{"collective.backend", words("cpu ascend"), words("cpu ascend")},
 		{"collective.transport", words("auto shm tcp inproc"), words("auto shm tcp inproc")},
 		{"collective.algorithm", algorithms, algorithms},
 		{"launch.placement", words("auto data-inside pipeline-inside rank-order"), words("auto data-inside pipeline-inside rank-order")},
