@@ -36,8 +36,10 @@ func Balance(costs []BlockCost, stages int, held func(stage int) int) (*Pipeline
 		if held != nil {
 			micros = held(stage)
 		}
-		// Weights, gradients, and about as much again for the optimizer.
-		return 3*(memory[hi]-memory[lo]) + float64(micros)*(activations[hi]-activations[lo])
+		// Weights, gradients, and about as much again for the optimizer; each
+		// product rounded, so that all platforms cut alike.
+		weights := float64(3 * (memory[hi] - memory[lo]))
+		return weights + float64(float64(micros)*(activations[hi]-activations[lo]))
 	}
 	if least, better := partition(len(costs), stages, bytes); !math.IsInf(least, 1) && least > 0 {
 		cuts = better
