@@ -13,6 +13,7 @@ import (
 	"github.com/gradfusion/gradfusion/optim"
 	"github.com/gradfusion/gradfusion/parallel/schedule"
 	"github.com/gradfusion/gradfusion/trainer/config"
+	"github.com/gradfusion/gradfusion/wire"
 )
 
 // DryRun writes what a training of that configuration would be on a world of
@@ -116,10 +117,10 @@ func (d *dryRun) table(w io.Writer) error {
 	fmt.Fprintln(t, "stage\tplace\tblocks\tforward ms\tbackward ms\tmicro-batches held\tactivations\tweights, gradients, optimizer\tpeak memory")
 	for stage, place := range d.owners {
 		c := d.pipeline.Cost(stage)
-		weights := c.Parameters * (2 + states)
+		weights := float64(2*c.Parameters) + d.ownStates(states*c.Parameters)
 		activations := c.Activations * d.held(stage)
 		fmt.Fprintf(t, "%d\t%d\t%s\t%.3g\t%.3g\t%d\t%s\t%s\t%s\n", stage, place, c.Name, c.Forward, c.Backward, d.held(stage),
-			amount(float64(activations)), amount(float64(weights)), amount(float64(activations+weights)))
+			amount(float64(activations)), amount(weights), amount(float64(activations)+weights))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -154,24 +155,24 @@ func (d *dryRun) times(w io.Writer) error {
 func (d *dryRun) links(w io.Writer) error {
 	p := d.cfg.Parallel
 	fmt.Fprintln(w)
-	wire := 4
-	if p.ActivationWire != "f32" {
-		wire = 2
+	size, kind := 4, p.ActivationWire
+	if t := d.activationType(); t != device.F32 {
+		size, kind = t.Size(), t.String()
 	}
 	for stage := range len(d.owners) - 1 {
 		here, there := d.owners[stage], d.owners[stage+1]
 		if here == there {
 			continue
 		}
-		each := d.pipeline.Cost(stage).Output / 4 * wire
+		each := d.pipeline.Cost(stage).Output / 4 * size
 		fmt.Fprintf(w, "stage %d to %d, place %d to %d: %d x %s of values down and as much of gradients up in a step (%s)\n",
-			stage, stage+1, here, there, d.list.Micros(), amount(float64(each)), p.ActivationWire)
+			stage, stage+1, here, there, d.list.Micros(), amount(float64(each)), kind)
 	}
 	if d.columns > 1 {
 		for stage := range d.owners {
-			bytes := float64(d.pipeline.Cost(stage).Parameters)
+			bytes := d.pipeline.Cost(stage).Parameters
 			fmt.Fprintf(w, "stage %d: the gradients of %d columns are summed: %s, of which each rank sends %s (wire %s)\n",
-				stage, d.columns, amount(bytes), amount(2*bytes*float64(d.columns-1)/float64(d.columns)), d.cfg.Fusion.Wire.Name)
+				stage, d.columns, amount(float64(bytes)), d.sent(bytes/4), d.cfg.Fusion.Wire.Name)
 		}
 	}
 	if p.Tensor > 1 {
@@ -186,6 +187,35 @@ func (d *dryRun) links(w io.Writer) error {
 		fmt.Fprintln(w, "nothing goes between ranks")
 	}
 	return nil
+}
+
+// sent says what a rank sends of so many gradients: half of an all-reduce's bytes
+// as contributions, half as sums. What powersgd sends depends on the shapes.
+func (d *dryRun) sent(values int) string {
+	bytes, most := 4*values, ""
+	switch f, err := wire.New(wire.Config{Name: d.cfg.Fusion.Wire.Name}); {
+	case err != nil:
+		most = "less than "
+	case f != nil:
+		bytes = f.EncodedLen(values)
+	}
+	return most + amount(2*float64(bytes)*float64(d.columns-1)/float64(d.columns))
+}
+
+// activationType is the type of activations on their way between stages.
+func (d *dryRun) activationType() device.Type {
+	if p := d.precision(); p.Type != device.F32 && !p.Products {
+		return p.Type
+	}
+	return d.activationWire()
+}
+
+// ownStates is what a rank holds of the optimizer's state of a stage.
+func (d *dryRun) ownStates(bytes int) float64 {
+	if d.cfg.Parallel.ShardOptimizer {
+		return float64(bytes) / float64(d.columns)
+	}
+	return float64(bytes)
 }
 
 // partialSums returns the bytes that partners sum in a forward pass.

@@ -56,6 +56,29 @@ func TestDryRunMeasures(t *testing.T) {
 	require.Contains(t, text.String(), "times of a micro-batch are measured on this host")
 }
 
+// Bytes are those of the wires, and each rank has a share of the optimizer only.
+func TestDryRunCountsWires(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want string
+	}{
+		{nil, "113 KiB, of which each rank sends 113 KiB (wire f32)"},
+		{[]string{"fusion.wire=f16"}, "of which each rank sends 56.3 KiB (wire f16)"},
+		{[]string{"fusion.wire=int8"}, "of which each rank sends 28.6 KiB (wire int8)"},
+		{[]string{"fusion.wire=powersgd"}, "of which each rank sends less than 113 KiB (wire powersgd)"},
+		{[]string{"optim.name=adam"}, "450 KiB"},
+		{[]string{"optim.name=adam", "parallel.shard_optimizer=true"}, "338 KiB"},
+		{[]string{"amp.level=O2", "parallel.pipeline=2"}, "(f16)"},
+		{[]string{"parallel.activation_wire=bf16", "parallel.pipeline=2"}, "(bf16)"},
+	} {
+		cfg, err := config.Load("", config.Sources{Set: append([]string{"data.name=digits", "data.batch=16", "model.name=mlp", "model.hidden=[384]", "train.micro_batch=4"}, c.set...)})
+		require.NoError(t, err)
+		var text bytes.Buffer
+		require.NoError(t, trainer.DryRun(trainer.Job{Config: cfg, Device: naive.New()}, 2*cfg.Parallel.Pipeline, &text))
+		require.Contains(t, text.String(), c.want)
+	}
+}
+
 func TestFitsNamesTheSetting(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -47,13 +47,8 @@ func (s *session) executorConfig() parallel.ExecutorConfig {
 	c := parallel.ExecutorConfig{
 		Fusion: s.fusion, Device: s.device, Loss: s.loss,
 		Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision(), Expect: s.expect,
+		Wire:   s.activationWire(),
 		Events: s.job.Events,
-	}
-	switch s.cfg.Parallel.ActivationWire {
-	case "f16":
-		c.Wire = device.F16
-	case "bf16":
-		c.Wire = device.BF16
 	}
 	if s.feeder != nil {
 		c.Feed = s.feeder.feed
@@ -62,4 +57,15 @@ func (s *session) executorConfig() parallel.ExecutorConfig {
 		c.Pipe, c.Schedule = s.mesh.Column, s.scheduleOf
 	}
 	return c
+}
+
+// activationWire is parallel.activation_wire as a type.
+func (s *session) activationWire() device.Type {
+	switch s.cfg.Parallel.ActivationWire {
+	case "f16":
+		return device.F16
+	case "bf16":
+		return device.BF16
+	}
+	return device.F32
 }
