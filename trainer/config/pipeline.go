@@ -27,6 +27,9 @@ func (c *Config) checkPipeline() error {
 				return c.Errorf(key, "%s is a setting of a pipeline; with parallel.pipeline: 1 it would be ignored", key)
 			}
 		}
+		if c.Launch.Placement == "pipeline-inside" && c.wasGivenFor("launch.placement", "parallel.pipeline") {
+			return c.Errorf("launch.placement", "launch.placement: pipeline-inside is for a pipeline; with parallel.pipeline: 1 it would be the same as data-inside")
+		}
 		return nil
 	}
 	if c.Train.Deterministic == "world" && p.ActivationWire != "f32" {

@@ -19,7 +19,7 @@ func (c *Config) checkTensor() error {
 	// treats a bucket as a whole would round them by what else is in it, which is
 	// different on each.
 	if wire := c.Fusion.Wire.Name; !slices.Contains([]string{"", "f32", "f16", "bf16"}, wire) {
-		return c.Errorf("fusion.wire", "fusion.wire: %s does not go with parallel.tensor: %d, whose ranks have to round what they hold alike in the same way; "+
+		return c.Errorf("fusion.wire.name", "fusion.wire: %s does not go with parallel.tensor: %d, whose ranks have to round what they hold alike in the same way; "+
 			"use f32, f16 or bf16", wire, n)
 	}
 	return nil
