@@ -36,7 +36,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func skipped(o parallel.Overflow) string {
 	text := fmt.Sprintf("step %d is skipped: at a loss scale of %g %s", o.Step, o.Scale, where(o))
 	if o.Stuck > 0 {
-		return fmt.Sprintf("%s, for the %d. time in a row that the scale stays", text, o.Stuck)
+		return fmt.Sprintf("%s; the scale stays as it is (skipped in a row so far: %d)", text, o.Stuck)
 	}
 	return fmt.Sprintf("%s; the next step has %g", text, o.Next)
 }
