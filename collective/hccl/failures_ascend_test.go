@@ -1,0 +1,209 @@
+//go:build ascend
+
+package hccl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/hccl"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// sums runs all-reduces until one fails.
+func sums(ctx context.Context, c collective.Comm) error {
+	for range 20 {
+		b := []float32{1, 2}
+		if err := collective.AllReduce(ctx, c, collective.Sum, device.FromF32(b)); err != nil {
+			return err
+		}
+		if b[1] != float32(2*c.Size()) {
+			return fmt.Errorf("the sum is %v", b)
+		}
+	}
+	return nil
+}
+
+// TestLateError is trap 9: ranks that call with different counts are told so when
+// the stream is waited for, not by the call.
+func TestLateError(t *testing.T) {
+	w := start(t, 2)
+	for _, err := range w.each(func(ctx context.Context, c collective.Comm) error {
+		return collective.AllReduce(ctx, c, collective.Sum, device.FromF32(make([]float32, 3+c.Rank())))
+	}) {
+		var peer *collective.PeerError
+		require.ErrorAs(t, err, &peer)
+		require.Equal(t, "world", peer.Group)
+		require.ErrorContains(t, err, "EI0005")
+	}
+	for _, err := range w.each(sums) {
+		require.Error(t, err, "a Comm that has failed is dead")
+	}
+}
+
+// TestErrorTellsAll: code, both texts, call, communicator, rank, logs and hint.
+func TestErrorTellsAll(t *testing.T) {
+	t.Setenv("ASCEND_PROCESS_LOG_PATH", "/logs")
+	w := start(t, 2)
+	errs := w.each(func(ctx context.Context, c collective.Comm) error {
+		return collective.Broadcast(ctx, c, c.Rank(), device.FromF32(make([]float32, 8)))
+	})
+	found := false
+	for _, err := range errs {
+		require.Error(t, err)
+		var e *hccl.Error
+		if errors.As(err, &e) {
+			found = true
+			require.NotZero(t, e.Code)
+			require.Equal(t, "world", e.Comm)
+			require.Equal(t, "/logs/debug/plog", e.Log)
+			require.Contains(t, e.Text, "EI0005")
+			require.Equal(t, "EI0005: ranks called with different arguments", e.Hint)
+			require.Contains(t, err.Error(), "broadcast of 8 f32")
+		}
+	}
+	require.True(t, found, "%v", errs)
+}
+
+// TestTimeout: a peer that does not come ends the call at the time-out, on the
+// rank that waits, and the other rank hears of it.
+func TestTimeout(t *testing.T) {
+	w := start(t, 2, func(c *hccl.Config) { c.Timeout = 500 * time.Millisecond })
+	ctx := t.Context()
+	begin := time.Now()
+	b := device.FromF32(make([]float32, 8))
+	require.ErrorIs(t, collective.AllReduce(ctx, w.comms[0], collective.Sum, b), context.DeadlineExceeded)
+	require.Less(t, time.Since(begin), 30*time.Second)
+	err := collective.AllReduce(ctx, w.comms[1], collective.Sum, b)
+	require.Error(t, err)
+}
+
+func TestCancelledCall(t *testing.T) {
+	w := start(t, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	work := w.comms[0].Start(ctx, collective.Call{Kind: plan.Barrier})
+	cancel()
+	<-work.Done()
+	require.ErrorIs(t, work.Err(), context.Canceled)
+}
+
+// TestClose: what waits fails with ErrClosed, and nothing is left on the device.
+func TestClose(t *testing.T) {
+	w := start(t, 2)
+	work := w.comms[0].Start(t.Context(), collective.Call{Kind: plan.Barrier})
+	receive := w.comms[0].Exchange(t.Context(), []collective.PointToPoint{{Peer: 0, Recv: true, Buf: device.FromF32(make([]float32, 1))}})
+	require.NoError(t, w.comms[0].Close())
+	<-work.Done()
+	require.ErrorIs(t, work.Err(), collective.ErrClosed)
+	_ = receive // of itself, which nobody sends
+	require.ErrorIs(t, w.comms[0].Start(t.Context(), collective.Call{Kind: plan.Barrier}).Err(), collective.ErrClosed)
+}
+
+func TestMisuse(t *testing.T) {
+	for _, call := range []collective.Call{
+		{Kind: plan.AllReduce, In: device.FromF32(make([]float32, 2)), Out: device.FromF32(make([]float32, 3))},
+		{Kind: plan.Broadcast, Root: 5, In: device.FromF32(make([]float32, 2))},
+		{Kind: plan.AllGather, In: device.FromF32(make([]float32, 2)), Out: device.FromF32(make([]float32, 3))},
+		{Kind: plan.ReduceScatter, In: device.FromF32(make([]float32, 2)), InBounds: []int{0, 3}},
+		{Kind: plan.AllReduce, In: device.Buf{Type: device.F32, Len: 2, Handle: 64}},
+	} {
+		t.Run(call.Kind.String(), func(t *testing.T) {
+			w := start(t, 1)
+			require.Error(t, w.comms[0].Start(t.Context(), call).Wait(t.Context()))
+		})
+	}
+}
+
+// faulted runs a test of this program under faults of the simulator.
+func faulted(t *testing.T, test, faults string, env ...string) {
+	t.Helper()
+	out, err := again(t, "", "^"+test+"$", append(env, "ASCENDSIM_FAULTS="+faults, "ASCEND_TEST_FAULTS=1")...)
+	require.NoError(t, err, "%s", out)
+}
+
+func inFault(t *testing.T) bool { return os.Getenv("ASCEND_TEST_FAULTS") != "" }
+
+// TestBusyOnDestroy: a communicator that is busy is asked again.
+func TestBusyOnDestroy(t *testing.T) { faulted(t, "TestSums", "rank=0 kind=again count=3") }
+
+func TestDelay(t *testing.T) { faulted(t, "TestSums", "rank=0 kind=delay ms=20") }
+
+func TestSums(t *testing.T) {
+	for _, err := range start(t, 2).each(sums) {
+		require.NoError(t, err)
+	}
+}
+
+func TestAsyncError(t *testing.T) { faulted(t, "TestFailingSums", "rank=1 kind=async after=3") }
+
+func TestFreeze(t *testing.T) { faulted(t, "TestFailingSums", "rank=1 kind=freeze after=3") }
+
+// TestFailingSums runs under faults: all ranks get an error and nothing is left.
+func TestFailingSums(t *testing.T) {
+	if !inFault(t) {
+		return // TestAsyncError and TestFreeze run it
+	}
+	w := start(t, 2, func(c *hccl.Config) { c.Timeout = 2 * time.Second })
+	for _, err := range w.each(sums) {
+		require.Error(t, err)
+		if strings.Contains(os.Getenv("ASCENDSIM_FAULTS"), "async") {
+			require.ErrorContains(t, err, "21 (error cqe)")
+			require.ErrorContains(t, err, "EI0013")
+		}
+	}
+}
+
+// TestBadTimeout is trap 8: a value out of range is no time-out but a failure.
+func TestBadTimeout(t *testing.T) {
+	out, err := again(t, "", "^TestRefusedWorld$", "HCCL_CONNECT_TIMEOUT=5", "ASCEND_TEST_FAULTS=EI0001")
+	require.NoError(t, err, "%s", out)
+}
+
+// TestRefusedWorld: a world that HCCL refuses leaves nothing.
+func TestRefusedWorld(t *testing.T) {
+	if !inFault(t) {
+		return
+	}
+	w, err := try(t, 2)
+	require.ErrorContains(t, err, os.Getenv("ASCEND_TEST_FAULTS"))
+	for i := range w.comms {
+		w.comms[i] = nil
+	}
+}
+
+const table = `{"status":"completed","version":"1.0","server_count":"1","server_list":[{"server_id":"node_0","device":[
+	{"device_id":"0","device_ip":"192.168.1.8","rank_id":"0"},{"device_id":%s,"device_ip":"192.168.1.9","rank_id":"1"}]}]}`
+
+// TestRankTable is trap 7: scalars are strings.
+func TestRankTable(t *testing.T) {
+	for _, device := range []string{`"1"`, `1`} {
+		t.Run(device, func(t *testing.T) { testRankTable(t, device) })
+	}
+}
+
+func testRankTable(t *testing.T, device string) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, table, device), 0o600))
+	w, err := try(t, 2, func(c *hccl.Config) { c.RankTable = file; c.Namespace = file })
+	if device == "1" {
+		require.ErrorContains(t, err, "EI0017")
+		for i := range w.comms {
+			w.comms[i] = nil
+		}
+		return
+	}
+	require.NoError(t, err)
+	for _, err := range w.each(sums) {
+		require.NoError(t, err)
+	}
+}
