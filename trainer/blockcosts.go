@@ -90,7 +90,7 @@ func (s *session) keepCosts(text []byte) error {
 
 // lend gives a model that computes for nothing memory: all its parameters lie in
 // the same, and so do their gradients.
-func (s *session) lend(m *models.Model) error {
+func (s *session) lend(m *models.Model) {
 	params, most := nn.Params(m.Blocks), 0
 	for _, p := range params {
 		most = max(most, p.Len())
@@ -111,7 +111,6 @@ func (s *session) lend(m *models.Model) error {
 			}
 		}
 	}
-	return nil
 }
 
 // countCosts finds out what blocks take by passes that compute nothing and count:
@@ -122,9 +121,7 @@ func (s *session) countCosts() (costs []parallel.BlockCost, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.lend(model); err != nil {
-		return nil, err
-	}
+	s.lend(model)
 	one, two := s.countPass(model, 1), s.countPass(model, 2)
 	for i := range one {
 		scale := func(a, b float64) float64 { return a + (b-a)*float64(s.micro-1) }
@@ -180,9 +177,7 @@ func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCo
 	if err != nil {
 		return nil, err
 	}
-	if err := s.lend(model); err != nil {
-		return nil, err
-	}
+	s.lend(model)
 	size := s.training.Sizes()
 	samples := data.Samples{X: make([]float32, s.micro*size.X), Tokens: make([]int32, s.micro*size.Tokens), Y: make([]int32, s.micro*size.Y)}
 	nn.UniformFan(3).Fill(samples.X, s.cfg.Train.Seed, "samples")
@@ -191,45 +186,51 @@ func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCo
 	t := nn.NewTape(s.device)
 	defer t.Arena().Close()
 	t.Events = observe.NewRecorder(1 << 12)
-	names := map[string]int{}
-	for i, b := range model.Blocks {
-		names[b.Name()] = i
-	}
-	names["loss"] = len(model.Blocks) - 1
 	counted := slices.Clone(costs)
 	began := time.Now()
 	for pass := range mostPasses {
 		if pass >= fewestPasses && time.Since(began) > profileTime {
 			break
 		}
-		now := make([]parallel.BlockCost, len(costs))
-		t.Begin(nn.Pass{Training: true, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision()})
-		out := nn.Forward(t, model.Blocks, t.Input(input, shape, false))
-		start := t.Events.Now()
-		loss := s.loss(t, out, batch)
-		now[len(now)-1].Forward += milliseconds(t.Events.Now() - start)
-		t.SeedLoss(loss, 1)
-		t.Backward()
-		t.Events.Drain(func(span observe.Span) {
-			i, known := names[span.Name]
-			switch {
-			case !known:
-			case span.Kind == observe.Forward:
-				now[i].Forward += milliseconds(span.End - span.Start)
-			case span.Kind == observe.Backward:
-				now[i].Backward += milliseconds(span.End - span.Start)
-			}
-		})
-		for i := range costs {
+		for i, now := range s.timedPass(t, model, batch) {
 			if pass == 0 {
-				costs[i].Forward, costs[i].Backward = now[i].Forward, now[i].Backward
+				costs[i].Forward, costs[i].Backward = now.Forward, now.Backward
 			}
-			costs[i].Forward, costs[i].Backward = min(costs[i].Forward, now[i].Forward), min(costs[i].Backward, now[i].Backward)
+			costs[i].Forward, costs[i].Backward = min(costs[i].Forward, now.Forward), min(costs[i].Backward, now.Backward)
 		}
 	}
 	within(costs, counted, func(c *parallel.BlockCost) *float64 { return &c.Forward })
 	within(costs, counted, func(c *parallel.BlockCost) *float64 { return &c.Backward })
 	return costs, nil
+}
+
+// timedPass runs a micro-batch and returns the times of the blocks, in
+// milliseconds; those of the loss are the last block's.
+func (s *session) timedPass(t *nn.Tape, model *models.Model, batch parallel.Batch) []parallel.BlockCost {
+	last := len(model.Blocks) - 1
+	places := map[string]int{"loss": last}
+	for i, b := range model.Blocks {
+		places[b.Name()] = i
+	}
+	times := make([]parallel.BlockCost, len(model.Blocks))
+	t.Begin(nn.Pass{Training: true, Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision()})
+	out := nn.Forward(t, model.Blocks, t.Input(batch.Input, batch.Shape, false))
+	start := t.Events.Now()
+	loss := s.loss(t, out, batch)
+	times[last].Forward += milliseconds(t.Events.Now() - start)
+	t.SeedLoss(loss, 1)
+	t.Backward()
+	t.Events.Drain(func(span observe.Span) {
+		i, known := places[span.Name]
+		switch {
+		case !known:
+		case span.Kind == observe.Forward:
+			times[i].Forward += milliseconds(span.End - span.Start)
+		case span.Kind == observe.Backward:
+			times[i].Backward += milliseconds(span.End - span.Start)
+		}
+	})
+	return times
 }
 
 // mostDoubt is how far a measured time may be from what was counted, beside what
