@@ -227,6 +227,7 @@ API HcclResult HcclCommDestroy(HcclComm comm)
 		at = &(*at)->next;
 	*at = c->next;
 	pthread_mutex_unlock(&lock);
+	sim_hub_settle();
 	close(c->fd);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

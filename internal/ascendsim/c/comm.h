@@ -51,6 +51,7 @@ API struct comm *ascendsim_comm(const char *call, HcclComm handle, HcclResult *e
 API int ascendsim_ask(struct comm *comm, struct stream *stream, struct request *request, const uint64_t *counts, const void *payload, void **answer, uint64_t *bytes, char *message, size_t size);
 API size_t ascendsim_type_size(HcclDataType type);
 
+void sim_hub_settle(void);
 HcclResult sim_hub(const char *address, int first, int last, int *port);
 HcclResult sim_hub_local(const char *name); /* on an abstract unix socket; success when another process has it */
 int sim_dial(const char *address, int port, long long until);
