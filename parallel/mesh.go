@@ -106,16 +106,6 @@ func (m *Mesh) index(p Place) int { return (p.Pipeline*m.Data+p.Data)*m.Tensor +
 // PlaceOf returns where a rank of the world is.
 func (m *Mesh) PlaceOf(rank int) Place { return m.places[rank] }
 
-// RankAt returns the rank of the world at a place.
-func (m *Mesh) RankAt(at Place) int {
-	for rank, p := range m.places {
-		if p == at {
-			return rank
-		}
-	}
-	return -1
-}
-
 // SubColumn returns a Comm of those ranks of each column whose place in the
 // pipeline is listed, in that order; nil for a rank that is not among them. It is
 // collective over the world, and the mesh closes it.

@@ -103,6 +103,3 @@ func (k *partKernels) run(p *partsProduct, positions int) {
 	}
 	*p = partsProduct{}
 }
-
-// partUnits returns how many products of at most partRows rows n rows make.
-func partUnits(n int) int { return (n + partRows - 1) / partRows }
