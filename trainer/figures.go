@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -181,7 +180,7 @@ func (f *figures) close() error {
 // summary fills in everything but the hashes of the end.
 func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, error) {
 	f.begin()
-	rss, err := largest(ctx, s.comm, peakRSS())
+	rss, err := largest(ctx, s.comm, resident()/(1<<20))
 	if err != nil {
 		return nil, err
 	}
@@ -218,13 +217,4 @@ func largest(ctx context.Context, c collective.Comm, v float64) (float64, error)
 	}
 	err := c.Start(ctx, collective.Call{Kind: plan.AllReduce, Op: collective.Max, In: device.FromF64(buf), Label: "most memory"}).Wait(ctx)
 	return buf[0], err
-}
-
-// peakRSS returns this process's largest resident set in 2^20 bytes.
-func peakRSS() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return float64(u.Maxrss) / 1024
 }

@@ -43,7 +43,7 @@ type Summary struct {
 	OverlapPct        *float64 `json:"overlap_pct"`
 	BytesSent         int64    `json:"bytes_sent"` // over all steps
 	BytesReceived     int64    `json:"bytes_received"`
-	PeakRSSMB         float64  `json:"peak_rss_mb"`    // the largest rank's
+	PeakRSSMB         float64  `json:"peak_rss_mb"`    // the largest rank's, pages that several map in equal parts
 	OptimizerMB       float64  `json:"optimizer_mb"`   // state of the optimizer, the largest rank's
 	ActivationsMB     float64  `json:"activations_mb"` // most that passes held at once, gradients of activations included
 	TimeToFirstStepS  float64  `json:"time_to_first_step_s"`
