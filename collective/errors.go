@@ -57,16 +57,26 @@ type PeerError struct {
 	Rank, Peer int
 	Call       string // such as "all-reduce sum of 1024 f32"
 	Label      string
-	Err        error
+	// Global is what the transport calls the group's ranks, which the text names
+	// instead: those of a sub-group mean little to a reader. nil: the same.
+	Global []int
+	Err    error
+}
+
+func (e *PeerError) global(rank int) int {
+	if rank >= 0 && rank < len(e.Global) {
+		return e.Global[rank]
+	}
+	return rank
 }
 
 func (e *PeerError) Error() string {
-	s := fmt.Sprintf("rank %d, group %s, call %d (%s)", e.Rank, e.Group, e.Sequence, e.Call)
+	s := fmt.Sprintf("rank %d, group %s, call %d (%s)", e.global(e.Rank), e.Group, e.Sequence, e.Call)
 	if e.Label != "" {
 		s += " of " + e.Label
 	}
 	if e.Peer >= 0 {
-		s += fmt.Sprintf(": peer %d", e.Peer)
+		s += fmt.Sprintf(": peer %d", e.global(e.Peer))
 	}
 	return s + ": " + e.Err.Error()
 }

@@ -27,9 +27,10 @@ type exchangeLane struct {
 	guard guard
 
 	// Under Group.mu.
-	queue []exchangePart
-	head  int
-	limit uint64 // no message after this one will come
+	queue     []exchangePart
+	head      int
+	limit     uint64 // no message after this one will come
+	closedFor string // why, or ""
 
 	name     string        // "send" or "receive"
 	spans    string        // the lane of its spans
@@ -112,10 +113,10 @@ func (g *Group) sentTo(peer int) uint64 {
 	return 0
 }
 
-// limitTo says that the peer has closed after so many messages.
-func (l *exchangeLane) limitTo(limit uint64) {
+// limitTo says that the peer has closed after so many messages, and why.
+func (l *exchangeLane) limitTo(limit uint64, reason string) {
 	l.group.mu.Lock()
-	l.limit = limit
+	l.limit, l.closedFor = limit, reason
 	asked := l.head < len(l.queue) && l.done.Load() >= limit
 	var w *Work
 	if asked {
@@ -123,7 +124,7 @@ func (l *exchangeLane) limitTo(limit uint64) {
 	}
 	l.group.mu.Unlock()
 	if asked {
-		l.group.kill(w, l.describe(w, device.Buf{}, fmt.Errorf("it %w the group", ErrClosed)))
+		l.group.kill(w, l.describe(w, device.Buf{}, closedError(reason)))
 	}
 }
 
@@ -149,11 +150,11 @@ func (l *exchangeLane) next() bool {
 		return false
 	}
 	part := l.queue[l.head]
-	gone := l.done.Load() >= l.limit
+	gone, reason := l.done.Load() >= l.limit, l.closedFor
 	g.mu.Unlock()
 	err := l.guard.begin(part.work, time.Now())
 	if err == nil && gone {
-		err = fmt.Errorf("it %w the group", ErrClosed)
+		err = closedError(reason)
 	}
 	if err == nil {
 		start := time.Now().UnixNano()

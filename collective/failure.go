@@ -9,7 +9,7 @@ import (
 
 // RemoteError is what a peer reported as the reason of the group's death.
 type RemoteError struct {
-	From int // the rank that reported it
+	From int // the rank that reported it, as the transport counts
 	Text string
 }
 
@@ -55,16 +55,16 @@ func (g *Group) culprit(link *LinkError) int {
 
 // peerClosed notes that a peer takes part in no call after sequence, and ends
 // the call that already waits for it.
-func (g *Group) peerClosed(peer int, sequence uint64) {
+func (g *Group) peerClosed(peer int, sequence uint64, reason string) {
 	g.mu.Lock()
 	g.left[peer] = true
 	if g.closedBy < 0 || sequence < g.closedAfter {
-		g.closedBy, g.closedAfter = peer, sequence
+		g.closedBy, g.closedAfter, g.closedFor = peer, sequence, reason
 	}
 	g.departed.Store(true)
 	g.mu.Unlock()
 	if g.currentLocal.Load() > sequence {
-		g.kill(nil, &PeerError{Peer: peer, Err: fmt.Errorf("it %w the group", ErrClosed)})
+		g.kill(nil, &PeerError{Peer: peer, Err: closedError(reason)})
 	}
 }
 
@@ -76,7 +76,7 @@ func (g *Group) stillOpen(sequence uint64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closedBy >= 0 && sequence > g.closedAfter {
-		return &peerFailure{g.closedBy, fmt.Errorf("it %w the group", ErrClosed)}
+		return &peerFailure{g.closedBy, closedError(g.closedFor)}
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (g *Group) blank(w *Work) *PeerError {
 	c := w.about()
 	return &PeerError{
 		Generation: g.config.Generation, Group: g.config.Name, Sequence: w.sequence,
-		Rank: g.rank, Peer: -1, Call: g.text(c), Label: c.Label,
+		Rank: g.rank, Peer: -1, Call: g.text(c), Label: c.Label, Global: g.ranks,
 	}
 }
 
@@ -170,6 +170,7 @@ func (g *Group) kill(w *Work, reason *PeerError) {
 		}
 		text = short.Error()
 	}
+	g.family.mourn(text)
 	g.bury(noticeFailed, reason.Peer, text)
 }
 
@@ -182,10 +183,14 @@ func (g *Group) leave() {
 	}
 	g.death = &PeerError{Peer: -1, Err: fmt.Errorf("the group is %w", ErrClosed)}
 	if g.first != nil || g.running && g.currentLocal.Load() != 0 {
-		g.bury(noticeFailed, g.rank, fmt.Sprintf("it %v the group in the middle of call %d", ErrClosed, max(g.currentLocal.Load(), 1)))
+		text := fmt.Sprintf("it %v the group in the middle of call %d", ErrClosed, max(g.currentLocal.Load(), 1))
+		if reason := g.family.reason(); reason != "" {
+			text += " after this: " + reason
+		}
+		g.bury(noticeFailed, g.rank, text)
 		return
 	}
-	g.bury(noticeClosed, g.rank, "")
+	g.bury(noticeClosed, g.rank, g.family.reason())
 }
 
 // bury does what kill and leave share; g.mu is held and released.

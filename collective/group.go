@@ -49,6 +49,7 @@ type Group struct {
 	ranks     []int // the transport's rank of each of this group's ranks
 	hosts     [][]int
 	processes [][]int // nil: each rank is its own
+	family    *family // which it shares with the groups that it was made of
 
 	selection      plan.Selection
 	selectionError error // of every call that names no algorithm
@@ -70,6 +71,7 @@ type Group struct {
 	departed     atomic.Bool   // there are some
 	closedBy     int           // the first of them, or -1
 	closedAfter  uint64        // and the last call that it takes part in
+	closedFor    string        // and why, or ""
 	lanes        map[lane]*exchangeLane
 	wake         chan struct{}
 	currentLocal atomic.Uint64 // the running call's sequence number, or 0
@@ -95,15 +97,15 @@ func NewGroup(t Transport, config GroupConfig) *Group {
 	if config.Name == "" {
 		config.Name = "world"
 	}
-	return newGroup(t, config, ranks, 0)
+	return newGroup(t, config, ranks, 0, &family{})
 }
 
-func newGroup(t Transport, config GroupConfig, ranks []int, parent uint64) *Group {
+func newGroup(t Transport, config GroupConfig, ranks []int, parent uint64, family *family) *Group {
 	if config.Timeout == 0 {
 		config.Timeout = 60 * time.Second
 	}
 	g := &Group{
-		transport: t, config: config, reducer: config.Reducer, ranks: ranks,
+		transport: t, config: config, reducer: config.Reducer, ranks: ranks, family: family,
 		id: groupID(config, ranks, parent), rank: slices.Index(ranks, t.Rank()),
 		told: make(chan struct{}), wake: make(chan struct{}, 1), lanes: map[lane]*exchangeLane{}, left: map[int]bool{}, closedBy: -1,
 	}

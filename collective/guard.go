@@ -101,7 +101,7 @@ func (d *guard) expired() {
 	case suspect != nil:
 		err = &peerFailure{suspect.peer, fmt.Errorf("%w; waited %v for it: %w", suspect.err, timeout, context.DeadlineExceeded)}
 	case d.blamed >= 0:
-		err = &peerFailure{d.blamed, fmt.Errorf("waited %v for rank %d, which waits for it: %w", timeout, peer, context.DeadlineExceeded)}
+		err = &peerFailure{d.blamed, fmt.Errorf("waited %v for rank %d, which waits for it: %w", timeout, d.group.ranks[peer], context.DeadlineExceeded)}
 	case peer >= 0:
 		err = &peerFailure{peer, fmt.Errorf("waited %v for it: %w", timeout, context.DeadlineExceeded)}
 	}

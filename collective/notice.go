@@ -69,11 +69,11 @@ func (g *Group) watch(peer int) {
 		case noticeStuck:
 			g.executor.guard.blame(sequence, culprit)
 		case noticeFailed:
-			g.kill(nil, &PeerError{Peer: culprit, Err: &RemoteError{From: peer, Text: string(text)}})
+			g.kill(nil, &PeerError{Peer: culprit, Err: &RemoteError{From: g.ranks[peer], Text: string(text)}})
 			return
 		case noticeClosed:
-			g.peerClosed(peer, sequence)
-			g.laneTo(lane{peer, true}).limitTo(binary.LittleEndian.Uint64(b[24:]))
+			g.peerClosed(peer, sequence, string(text))
+			g.laneTo(lane{peer, true}).limitTo(binary.LittleEndian.Uint64(b[24:]), string(text))
 			return
 		}
 	}
@@ -127,7 +127,7 @@ func (g *Group) compare(peer int, theirs []byte) {
 		return
 	}
 	g.kill(nil, &PeerError{
-		Generation: g.config.Generation, Group: g.config.Name, Sequence: mine.sequence, Rank: g.rank, Peer: peer,
+		Generation: g.config.Generation, Group: g.config.Name, Sequence: mine.sequence, Rank: g.rank, Peer: peer, Global: g.ranks,
 		Call: mine.String(), Err: mine.mismatch(g.rank, peer, their, 0, 0),
 	})
 }

@@ -32,5 +32,5 @@ func (g *Group) Sub(ctx context.Context, ranks []int) (Comm, error) {
 	if !slices.Contains(ranks, g.rank) {
 		return nil, nil
 	}
-	return newGroup(g.transport, config, global, g.id), nil
+	return newGroup(g.transport, config, global, g.id, g.family), nil
 }
