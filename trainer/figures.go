@@ -88,9 +88,12 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 	took := time.Duration(t.Step * float64(time.Millisecond))
 	if f.lossFirst == nil {
 		loss := o.Loss
-		f.lossFirst, f.lossLast, f.firstStep = &loss, new(float64), time.Since(s.job.Started)
+		f.lossFirst, f.firstStep = &loss, time.Since(s.job.Started)
 	}
-	if finite(o.Loss) { // else that of the last step that was not skipped
+	if finite(o.Loss) { // else that of the last step that was not skipped, or none
+		if f.lossLast == nil {
+			f.lossLast = new(float64)
+		}
 		*f.lossLast = o.Loss
 	}
 	if f.times.Steps() == warmup+1 {

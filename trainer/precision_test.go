@@ -41,3 +41,15 @@ func TestOverflowIsTold(t *testing.T) {
 	require.Len(t, warned, 24)
 	require.Regexp(t, `^step 2 is skipped: at a loss scale of 1e\+36 the gradient of \S+ \(layer \S+, bucket \d \[.*\]\) of rank 0 overflowed; the scale stays as it is \(skipped in a row so far: 2\)$`, warned[1])
 }
+
+// A run of which no step had a loss has none at the end either.
+func TestNoLossIsNull(t *testing.T) {
+	set := []string{"amp.level=O3", "amp.loss_scale=1024", "optim.lr=9e5", "checkpoint.every=1 steps", "checkpoint.dir=" + t.TempDir()}
+	first, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, append(set, "train.steps=1")...)})
+	require.NoError(t, err)
+	require.NotNil(t, first.LossLast)
+	then, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, append(set, "train.steps=3")...), Resume: true})
+	require.NoError(t, err)
+	require.Equal(t, 3, then.Steps)
+	require.Nil(t, then.LossLast)
+}
