@@ -20,14 +20,17 @@ type ActionError struct {
 }
 
 func (e *ActionError) Error() string {
-	where := "evaluation"
-	if e.Step > 0 {
-		where = fmt.Sprintf("step %d", e.Step)
+	where := ""
+	switch {
+	case e.Step == 0:
+		where = "evaluation, "
+	case !saysStep(e.Err):
+		where = fmt.Sprintf("step %d, ", e.Step)
 	}
 	if e.Stage >= 0 {
-		where += fmt.Sprintf(", stage %d", e.Stage)
+		where += fmt.Sprintf("stage %d, ", e.Stage)
 	}
-	where += ", " + e.Action
+	where += e.Action
 	if e.Micro >= 0 {
 		where += fmt.Sprintf(" of micro-batch %d", e.Micro)
 	}
@@ -81,7 +84,7 @@ func (e *Executor) explain(p *program, at int, err error) error {
 	if e.cfg.Pipe == nil {
 		switch {
 		case a.Kind == schedule.Wait:
-			return err // which says the step
+			return e.cfg.Fusion.inStep(err)
 		case !e.training:
 			return fmt.Errorf("%s of micro-batch %d: %w", name, e.micros[a.Micro].Index, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,7 @@ func TestBrokenStageIsNamedEverywhere(t *testing.T) {
 						require.Equal(t, rank, at.Rank)
 						require.Positive(t, at.Step)
 						require.Contains(t, at.Error(), fmt.Sprintf("rank %d ", rank))
+						require.Equal(t, 1, strings.Count(at.Error(), fmt.Sprintf("step %d", at.Step)), "%v", at)
 						require.Contains(t, at.Grid, "^")
 						var peer *collective.PeerError
 						require.ErrorAs(t, errs[rank], &peer, "rank %d: %v", rank, errs[rank])

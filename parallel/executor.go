@@ -136,7 +136,7 @@ func (e *Executor) do(ctx context.Context, p *program, i int) (end int, err erro
 		return end, e.courier.exchange(ctx, i, end)
 	}
 	if a.Kind == schedule.Wait {
-		return i + 1, e.cfg.Fusion.Wait(ctx)
+		return i + 1, e.cfg.Fusion.wait(ctx)
 	}
 	r := e.stageAt(a.Stage)
 	if a.Kind == schedule.Arm {

@@ -199,12 +199,16 @@ func (g *GradFusion) backward(s *stage, t *nn.Tape, m Micro, arm bool, run func(
 
 // inStep says in which step an error happened, unless it does so itself.
 func (g *GradFusion) inStep(err error) error {
-	var rank *RankError
-	var loss *LossError
-	if errors.As(err, &rank) || errors.As(err, &loss) {
+	if err == nil || saysStep(err) {
 		return err
 	}
 	return fmt.Errorf("step %d: %w", g.step+1, err)
+}
+
+func saysStep(err error) bool {
+	var rank *RankError
+	var loss *LossError
+	return errors.As(err, &rank) || errors.As(err, &loss)
 }
 
 // NoSync runs f, in which Backward adds to the gradients and sends nothing.
@@ -219,9 +223,11 @@ func (g *GradFusion) NoSync(f func() error) error {
 // contributes nothing here. When a rank has left out a micro-batch, did not
 // synchronise or called Fail, all ranks return the same *RankError; when a loss is
 // no finite number, the same *LossError.
-func (g *GradFusion) Wait(ctx context.Context) error {
-	l := &g.leaves
-	if l.count == 0 {
+func (g *GradFusion) Wait(ctx context.Context) error { return g.inStep(g.wait(ctx)) }
+
+// wait is Wait, but its errors need not say the step.
+func (g *GradFusion) wait(ctx context.Context) error {
+	if g.leaves.count == 0 {
 		return ErrNoSamples
 	}
 	if g.phase() == reduced {
@@ -235,7 +241,7 @@ func (g *GradFusion) Wait(ctx context.Context) error {
 	}
 	start := g.cfg.Events.Now()
 	if err := g.finish(ctx); err != nil {
-		return g.inStep(err)
+		return err
 	}
 	g.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for buckets", Start: start, End: g.cfg.Events.Now(), Step: g.step + 1})
 	for _, s := range g.stages {
