@@ -202,6 +202,7 @@ func TestRanksDiffer(t *testing.T) {
 		{set: []string{"observe.trace=true"}, says: `rank 1 has "observe.trace: true"`},
 		{set: []string{"compute.kernels=naive"}, says: `rank 1 has "compute.kernels: naive"; set compute.kernels to what`},
 		{set: []string{"compute.conv=winograd2"}, says: `rank 1 has "compute.conv: winograd2"`},
+		{set: []string{"launch.placement=rank-order"}, says: `rank 1 has "launch.placement: rank-order"`},
 		{resume: true, says: `rank 1 has "-resume: true"`},
 	} {
 		configs := []*config.Config{small(t), small(t, c.set...)}

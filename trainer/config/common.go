@@ -20,8 +20,10 @@ func (c *Config) Common() []string {
 func ownToRank(key string) bool {
 	section, _, _ := strings.Cut(key, ".")
 	switch section {
-	case "collective", "compute", "launch", "checkpoint":
+	case "collective", "compute", "checkpoint":
 		return true
+	case "launch":
+		return key != "launch.placement" // by which each finds all ranks' places
 	case "observe":
 		return key != "observe.trace"
 	}
