@@ -48,13 +48,9 @@ func (o *lamb) Norms(step int, segments []Segment, scale float32) (weights, upda
 
 func (o *lamb) Update(step int, segments []Segment, lr, scale float32) error {
 	o.mustHold(segments)
-	if !o.given {
-		if _, _, err := o.Norms(step, segments, scale); err != nil {
-			return err
-		}
-		o.own(segments)
+	if err := o.complete(o, step, segments, scale); err != nil {
+		return err
 	}
-	o.given = false
 	u := o.numbers(step, scale)
 	for i := range segments {
 		if segments[i].Param.Frozen {

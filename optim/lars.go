@@ -38,13 +38,9 @@ func (o *lars) Norms(_ int, segments []Segment, scale float32) (weights, updates
 
 func (o *lars) Update(step int, segments []Segment, lr, scale float32) error {
 	o.mustHold(segments)
-	if !o.given {
-		if _, _, err := o.Norms(step, segments, scale); err != nil {
-			return err
-		}
-		o.own(segments)
+	if err := o.complete(o, step, segments, scale); err != nil {
+		return err
 	}
-	o.given = false
 	// Here the momentum has the rate in it, so the rate multiplies what is added.
 	u := device.Update{Step: step, LR: 1, Momentum: o.config.Momentum}
 	for i := range segments {

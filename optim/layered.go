@@ -60,10 +60,19 @@ func (l *layers) SetTotals(weights, updates []float64) {
 	l.given = true
 }
 
-// own computes the totals of parameters that segments cover wholly.
-func (l *layers) own(segments []Segment) {
+// complete begins the Update of o: unless SetTotals gave the totals, segments cover
+// their parameters wholly, and it computes them.
+func (l *layers) complete(o Layered, step int, segments []Segment, scale float32) error {
+	if l.given {
+		l.given = false
+		return nil
+	}
+	if _, _, err := o.Norms(step, segments, scale); err != nil {
+		return err
+	}
 	l.weights.Totals(segments, l.totals[0])
 	l.updates.Totals(segments, l.totals[1])
+	return nil
 }
 
 // norms returns the two norms that scale segment i.
