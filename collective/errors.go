@@ -53,7 +53,7 @@ func (e *LengthError) Error() string {
 type PeerError struct {
 	Generation uint32
 	Group      string // the Comm's name
-	Sequence   uint64 // of the call in its Comm, from 1
+	Sequence   uint64 // of the call in its Comm, from 1; 0: of none
 	Rank, Peer int
 	Call       string // such as "all-reduce sum of 1024 f32"
 	Label      string
@@ -71,7 +71,11 @@ func (e *PeerError) global(rank int) int {
 }
 
 func (e *PeerError) Error() string {
-	s := fmt.Sprintf("rank %d, group %s, call %d (%s)", e.global(e.Rank), e.Group, e.Sequence, e.Call)
+	s := fmt.Sprintf("rank %d, group %s", e.global(e.Rank), e.Group)
+	if e.Sequence > 0 { // else messages, of which none had begun
+		s += fmt.Sprintf(", call %d", e.Sequence)
+	}
+	s += " (" + e.Call + ")"
 	if e.Label != "" {
 		s += " of " + e.Label
 	}
