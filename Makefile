@@ -10,7 +10,7 @@ golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
 test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
 
-.PHONY: build test test-arm64 test-extblas ascend-sim race bench bench-collectives bench-peers lint golden grid soak nightly hosts clean help
+.PHONY: build test test-arm64 test-extblas ascend-sim test-ascend race bench bench-collectives bench-peers lint golden grid soak nightly hosts clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -31,6 +31,13 @@ test-extblas: ## test and compare the products of OpenBLAS and oneDNN, where the
 
 ascend-sim: ## build the simulated Ascend libraries into bin/ascend-sim, with gcc
 	for layout in 8 9 old; do sh internal/ascendsim/c/build.sh bin/ascend-sim/$$layout $$layout || exit; done
+
+test-ascend: ## test the Ascend binding over the simulated libraries, with gcc
+	CGO_ENABLED=0 go vet -tags ascend ./...
+	GOARCH=arm64 CGO_ENABLED=0 go vet -tags ascend ./device/ascend ./collective/hccl
+	CGO_ENABLED=0 go test -tags ascend ./internal/ascendsim ./device/ascend ./collective/hccl
+	CGO_ENABLED=0 go test -tags ascend -run '^TestAscend' ./cmd/train
+	CGO_ENABLED=1 go test -tags ascend -race -short -skip '^TestLayouts$$' ./device/ascend ./collective/hccl
 
 race: ## run the tests of concurrent packages under the race detector
 	go test -race -short $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule)

@@ -160,14 +160,15 @@ func (a *accelerator) index(c *config.Config, s seat, size int) (int, error) {
 }
 
 // explain says at start what the ranks run on and what the environment tells it.
+// Lines that begin with the name of the program are last words to a launcher.
 func (a *accelerator) explain(library *ascend.Library, size int) {
 	known, warnings := hccl.Environment(a.environ)
-	text := fmt.Sprintf("train: %d ranks on Ascend devices: %s, CANN %s", size, library.Chip(), library.Version())
+	text := fmt.Sprintf("ascend: %d ranks on devices: %s, CANN %s", size, library.Chip(), library.Version())
 	if len(known) > 0 {
 		text += "; " + strings.Join(known, " ")
 	}
 	io.WriteString(a.out, wrap(text, width))
 	for _, w := range warnings {
-		io.WriteString(a.out, wrap("train: "+w, width))
+		io.WriteString(a.out, wrap("ascend: "+w, width))
 	}
 }

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// contains looks for words in a text that was wrapped.
+func contains(text []byte, want string) bool {
+	return strings.Contains(strings.Join(strings.Fields(string(text)), " "), want)
+}
+
+// TestAscendNotBuilt: the program without the binding says how to get it.
+func TestAscendNotBuilt(t *testing.T) {
+	for _, args := range [][]string{{"-config", "mlp.yaml"}, {"bench"}} {
+		out, err := start(t, nil, append(args, "-set", "collective.backend=ascend")).CombinedOutput()
+		require.Equal(t, exitUsage, code(err), "%s", out)
+		require.True(t, contains(out, "this binary was built without Ascend; build it with: go build -tags ascend ./cmd/train"), "%s", out)
+	}
+}
