@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -69,6 +70,9 @@ func New(ctx context.Context, c Config) (collective.Comm, error) {
 	return comm, nil
 }
 
+// waitMargin lets the report of whoever has lost patience come first.
+const waitMargin = 30 * time.Second
+
 func newComm(ctx context.Context, j *job, name string, ranks []int, table string) (_ *Comm, err error) {
 	c := &Comm{
 		job: j, name: name, ranks: ranks, rank: slices.Index(ranks, j.config.Rank), hosts: local(j.config.Hosts, ranks),
@@ -92,6 +96,10 @@ func newComm(ctx context.Context, j *job, name string, ranks []int, table string
 		return nil, err
 	}
 	err = c.issuing.Do(func() error {
+		// A stream that waits for an operation waits as long as its call may.
+		if err := j.device.SetWaitTimeout(j.config.Timeout + waitMargin); err != nil {
+			return j.ran(err, name)
+		}
 		for _, s := range []*ascend.Stream{&c.in, &c.running, &c.out} {
 			if *s, err = j.device.NewStream(); err != nil {
 				return err

@@ -37,18 +37,5 @@ type cannVersion struct {
 	reserved [128]byte
 }
 
-// The values of aclDataType, which are not those of HCCL.
-const (
-	aclFloat   = 0
-	aclFloat16 = 1
-	aclInt8    = 2
-	aclInt32   = 3
-	aclUint8   = 4
-	aclInt64   = 9
-	aclDouble  = 11
-	aclBF16    = 27
-	formatND   = 2
-)
-
 // supported is the systems that CANN exists for.
 const supported = runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64")
