@@ -67,6 +67,9 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 	if job.Config == nil {
 		return nil, errors.New("trainer: Job.Config is missing")
 	}
+	if c := job.Config; c.Parallel.DryRun {
+		return nil, c.Errorf("parallel.dry_run", "parallel.dry_run trains nothing: DryRun tells what a training would be")
+	}
 	s := &session{job: job, cfg: job.Config, comm: job.Comm, scaler: job.Config.AMP.Settings().Scaler()}
 	if s.job.Events == nil {
 		s.job.Events = observe.NewRecorder(1 << 16)

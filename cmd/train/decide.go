@@ -43,6 +43,14 @@ func (j *job) decide() error {
 // dryRun says on stdout what the job would be; of ranks that others have started
 // the first one does.
 func (j *job) dryRun(world, rank int) error {
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{"-resume", j.resume}, {"-summary", j.summary != ""}} {
+		if flag.given {
+			return j.config.Errorf("parallel.dry_run", "parallel.dry_run trains nothing, and %s is about a training; leave one of the two away", flag.name)
+		}
+	}
 	if err := j.fits(world); err != nil || rank != 0 {
 		return err
 	}

@@ -114,6 +114,7 @@ func badInputs() []struct {
 		{name: "contradictory batches over ranks", code: 2, args: "-config mlp.yaml -nproc 3 -set train.micro_batch=16 -set train.accumulate=2"},
 		{name: "columns that do not fit", code: 2, args: "-config mlp.yaml -nproc 2 -set parallel.data=3"},
 		{name: "resume without a directory", code: 2, args: "-config mlp.yaml -resume"},
+		{name: "a dry run with a summary", code: 2, args: "-config mlp.yaml -set parallel.dry_run=true -summary summary.json"},
 		{name: "not in this version", code: 2, args: "-config resnet.yaml -set observe.dashboard=:8080"},
 		{name: "more stages than blocks", code: 2, args: "-config mlp.yaml -nproc 4 -set parallel.pipeline=4"},
 		{name: "an empty stage", code: 2, args: "-config mlp.yaml -nproc 2 -set parallel.pipeline=2 -set parallel.cuts=[0]"},
