@@ -2,7 +2,7 @@
 // training scales. "train bench" is made of it.
 //
 // Run is called by every rank of a Comm with the same Config. For each
-// operation, type, size and algorithm it checks the result against the exact
+// operation, type, size, and algorithm or wire format it checks the result against the exact
 // answer, warms up, and repeats the call for a while:
 //
 //   - An iteration takes as long as its slowest rank: the ranks' times are
@@ -14,7 +14,9 @@
 //   - The timed calls work on zeros, so that sums do not grow out of their
 //     type. Before and after them a call with small integers, exact in every
 //     type, is compared with its answer: every element on every rank. That the
-//     zeros are still zeros is checked too.
+//     zeros are still zeros is checked too. Wire formats, whose time depends on
+//     the values, are timed on numbers like gradients and checked within their
+//     error.
 //   - Operations work in place on memory from Comm.Alloc unless Config.Private
 //     asks for ordinary memory.
 //

@@ -10,5 +10,6 @@
 //
 // A model takes images as they come from data, N x C x H x W and Plain, and
 // gives logits, N x classes; gpt takes tokens, N x context (I32), and gives
-// logits, N x context x vocabulary. The package neither trains nor loads weights.
+// logits, N x context x vocabulary. Partners may share the layers of some models.
+// The package neither trains nor loads weights.
 package models

@@ -8,10 +8,11 @@
 // and calls the parameter's OnGrad hooks at once, so that communication may
 // start while earlier layers still compute. With Pass.Recompute the tape keeps
 // what goes from block to block only, and runs each block again before its
-// backward pass.
+// backward pass. Pass.Precision says which values have 16 bits; masters are
+// float32. A table's gradient may be kept by rows (Param.Sparse).
 //
 // The package knows nothing of ranks, but that a layer may be cut over Partners,
-// each of which holds a part of its parameters (tensor parallelism). Shape
-// mistakes panic with an *Error, which Catch turns into an error at the boundary
-// of a stage.
+// each of which holds a part of its parameters (tensor parallelism), and that a
+// BatchNorm may take its statistics Across them. Shape mistakes panic with an
+// *Error, which Catch turns into an error at the boundary of a stage.
 package nn

@@ -10,7 +10,8 @@
 // Every rank of a job calls Run with the same Config and its own Comm; without
 // one the job has one rank. Run returns on all of them; hashes and losses of
 // the summaries agree, times are each rank's own. It prints nothing: Job.On
-// receives what happens.
+// receives what happens. DryRun tells what a training would be; Fits finds mistakes
+// before ranks are started for it.
 //
 // The package leaves out how ranks come to be and find each other (launch,
 // collective), signals, and showing anything.

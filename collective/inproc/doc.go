@@ -9,5 +9,6 @@
 // each. What one rank sent before it closed can still be received; a receive
 // that would wait for a closed rank gets a *collective.LinkError.
 //
-// It starts no goroutines and leaves out faults, hosts and registered memory.
+// NewOn has the ranks count as those of several hosts, for what depends on that. It
+// starts no goroutines and leaves out faults and registered memory.
 package inproc
