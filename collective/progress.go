@@ -20,6 +20,15 @@ type Progress struct {
 	Ended   uint64    // the newest call that has succeeded here, 0: none
 	Began   time.Time // when the newest call began to run; zero: none has
 	Pending []Pending // what runs or waits now: at most one call, and parts of Exchanges
+	Passed  []Passed  // by Exchanges so far
+}
+
+// Passed is how many messages have passed in one direction of Exchanges with a
+// peer: left this rank, or arrived.
+type Passed struct {
+	Peer  int // the rank of the Group
+	Recv  bool
+	Count uint64
 }
 
 // Pending is a call, or a part of an Exchange, that has begun and not ended.
@@ -29,6 +38,8 @@ type Pending struct {
 	Label    string
 	Peer     int  // the rank of the Group that it waits for, as far as is known, or -1
 	Exchange bool // Sequence counts messages of one direction with Peer
+	Recv     bool // that direction
+	Ahead    bool // a part of an Exchange that no goroutine waits for yet
 }
 
 // Progress looks at the Group from any goroutine, also while calls run.
@@ -46,12 +57,14 @@ func (g *Group) Progress() Progress {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, l := range g.lanes {
-		if l.head == len(l.queue) || !l.recv && len(l.queue[l.head].buf.Bytes()) <= smallLimit {
-			continue // a small send waits for nobody
+		p.Passed = append(p.Passed, Passed{l.peer, l.recv, l.done.Load()})
+		if l.head == len(l.queue) {
+			continue
 		}
-		b := l.queue[l.head].buf
+		part := l.queue[l.head]
+		b := part.buf
 		p.Pending = append(p.Pending, Pending{
-			Sequence: l.done.Load() + 1, Call: fmt.Sprintf("%s of %d %v", l.name, b.Len, b.Type), Peer: l.peer, Exchange: true,
+			Sequence: l.done.Load() + 1, Call: fmt.Sprintf("%s of %d %v", l.name, b.Len, b.Type), Peer: l.peer, Exchange: true, Recv: l.recv, Ahead: !part.work.waited.Load(),
 		})
 	}
 	slices.SortFunc(p.Pending, func(a, b Pending) int { return a.Peer - b.Peer })

@@ -20,7 +20,7 @@ type Work struct {
 	sequence uint64
 	next     *Work       // in the Group's queue
 	waiting  int         // parts of an Exchange that have not ended
-	waited   atomic.Bool // a goroutine is in Wait
+	waited   atomic.Bool // a goroutine is or was in Wait
 }
 
 // NewWork returns a Work and the function that completes it, for hooks that
@@ -104,6 +104,7 @@ func (w *Work) Wait(ctx context.Context) error {
 	if ended {
 		return w.Err()
 	}
+	w.waited.Store(true)
 	select {
 	case <-w.Done():
 		return w.Err()

@@ -22,6 +22,9 @@ type groupBeat struct {
 	Idle  time.Duration // since then, to a beat
 	Calls []callBeat    `json:",omitempty"`
 	Ranks []int         `json:",omitempty"` // of the group, when a call is due for a report
+	// Messages of Exchanges that have left for, and come from, the transport's
+	// ranks.
+	Sent, Received map[int]uint64 `json:",omitempty"`
 }
 
 type callBeat struct {
@@ -29,6 +32,8 @@ type callBeat struct {
 	Text     string
 	Label    string `json:",omitempty"`
 	Exchange bool   `json:",omitempty"`
+	Recv     bool   `json:",omitempty"` // of an Exchange
+	Ahead    bool   `json:",omitempty"` // of an Exchange, and nobody waits for it yet
 	Peer     int    // the transport's rank that it waits for, or -1
 	For      time.Duration
 }
@@ -73,6 +78,9 @@ func (t *track) sample(g *collective.Group, now time.Time, due time.Duration) gr
 	}
 	t.last = now
 	out := groupBeat{ID: g.ID(), Name: g.Name(), Ended: p.Ended, Idle: now.Sub(t.since)}
+	for _, passed := range p.Passed {
+		out.passed(g.Ranks()[passed.Peer], passed)
+	}
 	calls := map[callID]time.Time{}
 	for _, c := range p.Pending {
 		id := callID{sequence: c.Sequence}
@@ -88,7 +96,7 @@ func (t *track) sample(g *collective.Group, now time.Time, due time.Duration) gr
 			since = p.Began
 		}
 		calls[id] = since
-		b := callBeat{Sequence: c.Sequence, Text: c.Call, Label: shortened(c.Label), Exchange: c.Exchange, Peer: -1, For: now.Sub(since)}
+		b := callBeat{Sequence: c.Sequence, Text: c.Call, Label: shortened(c.Label), Exchange: c.Exchange, Recv: c.Recv, Ahead: c.Ahead, Peer: -1, For: now.Sub(since)}
 		if c.Peer >= 0 {
 			b.Peer = g.Ranks()[c.Peer]
 		}
@@ -99,6 +107,17 @@ func (t *track) sample(g *collective.Group, now time.Time, due time.Duration) gr
 	}
 	t.calls = calls
 	return out
+}
+
+func (b *groupBeat) passed(rank int, p collective.Passed) {
+	to := &b.Sent
+	if p.Recv {
+		to = &b.Received
+	}
+	if *to == nil {
+		*to = map[int]uint64{}
+	}
+	(*to)[rank] = p.Count
 }
 
 func shortened(label string) string {

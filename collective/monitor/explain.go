@@ -41,7 +41,7 @@ func (m *Monitor) explain(s *stall) {
 	}
 	blamed := -1
 	for _, o := range s.others {
-		if o.missing && blamed < 0 {
+		if o.blamed(s) && blamed < 0 {
 			blamed = o.rank
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/faulty"
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/collective/store"
@@ -56,9 +57,13 @@ func (r *rank) of(k Kind) []string {
 	return texts
 }
 
-func newJob(t *testing.T, n int, timeout time.Duration) *job {
+func newJob(t *testing.T, n int, timeout time.Duration, faults ...faulty.Fault) *job {
 	j := &job{t: t, store: store.NewLocal(), released: make(chan struct{})}
-	for i, transport := range inproc.New(n) {
+	for i, inside := range inproc.New(n) {
+		transport := collective.Transport(inside)
+		if faults != nil {
+			transport = faulty.Wrap(transport, faulty.Config{Faults: faults})
+		}
 		r := &rank{transport: transport, gate: &gate{Store: j.store}}
 		var err error
 		r.monitor, err = Start(t.Context(), Config{Rank: i, Size: n, Store: r.gate, Namespace: "job", On: r.on})

@@ -207,7 +207,7 @@ func (j *judge) stalls(views []view) map[int]string {
 		s := &found[i]
 		known[s.stallID] = true
 		for _, o := range s.others {
-			if o.missing && held[o.rank] == "" {
+			if o.blamed(s) && held[o.rank] == "" {
 				held[o.rank] = fmt.Sprintf("%s (call %d of group %s)", o.text, s.sequence, s.name)
 			}
 		}

@@ -43,7 +43,17 @@ func TestReports(t *testing.T) {
 	other := in(call(7, 6))
 	other.Groups = append(idle(6, 9).Groups, groupBeat{ID: 2, Name: "pair", Calls: []callBeat{{Sequence: 2, Text: "barrier", Peer: 0, For: 6 * time.Second}}, Ranks: []int{0, 1}})
 	receive := idle(6, 9)
-	receive.Groups[0].Calls = []callBeat{{Sequence: 41, Text: "receive of 64 f32", Exchange: true, Peer: 0, For: 8 * time.Second}}
+	message := func(text string, sequence uint64, recv bool, peer int) callBeat {
+		return callBeat{Sequence: sequence, Text: text + " of 64 f32", Exchange: true, Recv: recv, Peer: peer, For: 8 * time.Second}
+	}
+	parts := func(sent uint64, peer int, calls ...callBeat) view {
+		v := idle(6, 9)
+		v.Groups[0].Calls, v.Groups[0].Sent = calls, map[int]uint64{peer: sent}
+		return v
+	}
+	ahead := message("receive", 12, true, 0)
+	ahead.Ahead = true
+	receive.Groups[0].Calls = []callBeat{message("receive", 41, true, 0)}
 	var out strings.Builder
 	for _, tt := range []struct {
 		name  string
@@ -57,6 +67,11 @@ func TestReports(t *testing.T) {
 		{"all are in it", []view{in(call(7, 5)), in(call(7, 5)), in(call(7, 5)), in(call(7, 5)), in(call(7, 5)), in(call(7, 5))}},
 		{"a cycle", []view{in(call(7, 6)), other}},
 		{"a message", []view{idle(6, 8), receive}},
+		{"a message that both are in", []view{parts(40, 1, message("send", 41, false, 1)), receive}},
+		{"a message that was sent", []view{parts(41, 1, message("receive", 12, true, 1)), receive}},
+		{"the receiver is busy and has begun to receive ahead", []view{parts(11, 1, message("receive", 41, true, 1)), parts(40, 0, ahead)}},
+		{"two wait for a message of each other", []view{parts(11, 1, message("receive", 41, true, 1)), receive}},
+		{"one waits for one that waits", []view{parts(11, 1, message("receive", 41, true, 1)), parts(40, 0, message("receive", 5, true, 2)), idle(6, 9)}},
 	} {
 		fmt.Fprintf(&out, "== %s\n", tt.name)
 		for _, s := range findStalls(tt.views, 5*time.Second) {

@@ -45,15 +45,21 @@ type other struct {
 	doing   []string // what they do
 }
 
+// blamed reports whether a rank holds the call up by itself: one that waits too
+// does not, unless it waits for those who wait for it.
+func (o *other) blamed(s *stall) bool {
+	return o.missing && (!o.waits || slices.Contains(s.cycle, o.rank))
+}
+
 // findStalls looks for calls that have waited for at least limit: of each group
-// the oldest, and all parts of Exchanges.
+// the oldest, and all parts of Exchanges that somebody needs by now.
 func findStalls(views []view, limit time.Duration) []stall {
 	var out []stall
 	for rank := range views {
 		v := &views[rank]
 		for _, g := range v.Groups {
 			for _, c := range g.Calls {
-				if c.For+v.age < limit || v.Left || v.silent != "" {
+				if c.For+v.age < limit || c.Ahead || v.Left || v.silent != "" {
 					continue
 				}
 				s := stall{stallID: stallID{g.ID, c.Sequence, -1, ""}, name: g.Name, call: c, longest: c.For + v.age}
@@ -146,10 +152,12 @@ func about(views []view, rank int, s *stall) other {
 	case v.silent != "":
 		o.text = v.silent + "; " + v.last(g)
 		return o
-	case s.rank >= 0 && g != nil:
-		o.text = "has not done its part"
 	case g == nil:
 		o.text = "has not made the group, or has closed it"
+	case s.rank >= 0:
+		if o.text, o.missing = g.part(s); !o.missing {
+			return o
+		}
 	case g.in(0) != nil:
 		c := g.in(0)
 		o.waits = true
@@ -165,7 +173,7 @@ func about(views []view, rank int, s *stall) other {
 	default:
 		o.text = "has not started it"
 	}
-	if where := v.elsewhere(s.group); where != "" {
+	if where := v.elsewhere(s); where != "" {
 		o.waits = true
 		o.text += "; it is in " + where
 	} else {
@@ -183,7 +191,7 @@ func (v *view) last(g *groupBeat) string {
 	if c := g.in(0); c != nil {
 		return fmt.Sprintf("it was last seen in call %d (%s)", c.Sequence, c.about())
 	}
-	if where := v.elsewhere(g.ID); where != "" {
+	if where := v.elsewhere(&stall{stallID: stallID{group: g.ID, rank: -1}}); where != "" {
 		return "it was last seen in " + where
 	}
 	if g.Ended == 0 {
@@ -192,15 +200,34 @@ func (v *view) last(g *groupBeat) string {
 	return fmt.Sprintf("its last call, %d, ended %s ago", g.Ended, rounded(g.Idle+v.age))
 }
 
+// part says how far a rank is with its side of a stalled part of an Exchange, and
+// whether that has yet to begin.
+func (g *groupBeat) part(s *stall) (text string, missing bool) {
+	passed, done, not := g.Received, "has received it", "does not receive it"
+	if s.call.Recv {
+		passed, done, not = g.Sent, "has sent it", "has not sent it"
+	}
+	if passed[s.rank] >= s.sequence {
+		return done, false
+	}
+	for _, c := range g.Calls {
+		if c.Exchange && c.Recv != s.call.Recv && c.Peer == s.rank && c.Sequence == s.sequence {
+			return "is in it too (" + c.about() + ")", false
+		}
+	}
+	return not, true
+}
+
 // elsewhere names the call of another group that a rank is in, or a part of an
-// Exchange.
-func (v *view) elsewhere(group uint64) string {
+// Exchange that it needs now; of the same group where s is such a part itself.
+func (v *view) elsewhere(s *stall) string {
 	for _, g := range v.Groups {
 		for _, c := range g.Calls {
 			switch {
+			case c.Ahead: // it may be busy with anything
 			case c.Exchange:
 				return fmt.Sprintf("message %d (%s) with rank %d in group %s", c.Sequence, c.about(), c.Peer, g.Name)
-			case g.ID != group:
+			case g.ID != s.group || s.rank >= 0:
 				return fmt.Sprintf("call %d of group %s (%s)", c.Sequence, g.Name, c.about())
 			}
 		}
