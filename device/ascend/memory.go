@@ -73,8 +73,3 @@ func (d *Device) Copy(to, from uintptr, n int, kind CopyKind) error {
 func (d *Device) CopyAsync(to, from uintptr, n int, kind CopyKind, s Stream) error {
 	return d.library.check("aclrtMemcpyAsync", Call(d.library.symbols.aclrtMemcpyAsync, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind)), uintptr(s)))
 }
-
-// Clear zeroes memory of the device and waits for that.
-func (d *Device) Clear(m Memory) error {
-	return d.library.check("aclrtMemset", Call(d.library.symbols.aclrtMemset, m.At, uintptr(m.Size), 0, uintptr(m.Size)))
-}

@@ -52,14 +52,8 @@ func (d *Device) SyncStream(s Stream, limit time.Duration) error {
 // milliseconds is a time as the runtime takes it: at least 1, as 0 may mean none.
 func milliseconds(d time.Duration) uintptr { return uintptr(uint32(max(1, d.Milliseconds()))) }
 
-// NewEvent makes an event that streams can wait for.
-func (d *Device) NewEvent() (Event, error) {
-	var e Event
-	err := d.library.check("aclrtCreateEventExWithFlag", Call(d.library.symbols.aclrtCreateEventExWithFlag, uintptr(unsafe.Pointer(&e)), eventSync))
-	return e, err
-}
-
-// NewTimer is NewEvent with the time of its recording.
+// NewTimer makes an event that streams can wait for, with the time of its
+// recording.
 func (d *Device) NewTimer() (Event, error) {
 	var e Event
 	err := d.library.check("aclrtCreateEventExWithFlag", Call(d.library.symbols.aclrtCreateEventExWithFlag, uintptr(unsafe.Pointer(&e)), eventSync|eventTimeLine))

@@ -19,7 +19,7 @@ type symbols struct {
 	aclrtCreateEventExWithFlag, aclrtDestroyEvent, aclrtRecordEvent, aclrtQueryEventStatus,
 	aclrtSynchronizeEventWithTimeout, aclrtEventElapsedTime,
 	aclrtMalloc, aclrtFree, aclrtMallocHost, aclrtFreeHost,
-	aclrtMemcpy, aclrtMemcpyAsync, aclrtMemset, aclrtGetMemInfo,
+	aclrtMemcpy, aclrtMemcpyAsync, aclrtGetMemInfo,
 	aclrtSetOpWaitTimeout uintptr
 }
 
