@@ -10,6 +10,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/optim"
 )
 
 // Local SGD (Stich 2019; Zhang et al. 2016) lets every rank train on its own
@@ -17,7 +18,8 @@ import (
 // send nothing. What a rank computes in a step is the mean over its own samples.
 //
 //   - Parameters and the running statistics of BatchNorm are averaged, all ranks
-//     counting alike. The optimizer's state stays each rank's own.
+//     counting alike. The optimizer's state stays each rank's own, but for
+//     AverageState.
 //   - Outcome is this rank's in a step between, without votes, which wait; all
 //     ranks' in a step that ends with an average.
 //   - A rank without samples in a step leaves its parameters as they are.
@@ -28,6 +30,7 @@ type localSGD struct {
 	alone   layout // of steps between
 	samples int    // of this rank in the present step
 	empty   bool   // this rank has no samples in the present step
+	merged  int    // the step after which the optimizer's state was averaged last
 }
 
 // checkLocal refuses what cannot be had together.
@@ -111,6 +114,34 @@ func (g *GradFusion) average(due bool) error {
 	s.reducer.spread(collective.Call{Kind: plan.AllReduce, Op: collective.Mean})
 	if g.cfg.NoOverlap {
 		return g.Complete(g.ctx)
+	}
+	return nil
+}
+
+// AverageState makes the optimizer's state of all ranks their average, so that
+// there is one to save, with which a run continues as it would have without a
+// stop. It is collective, for after a step that ended with an average of the
+// parameters; a second call after the same step and one without LocalSGD do
+// nothing.
+func (g *GradFusion) AverageState(ctx context.Context) error {
+	if g.cfg.LocalSGD == 0 || g.local.merged == g.step {
+		return nil
+	}
+	if err := g.ready(ctx); err != nil {
+		return err
+	}
+	g.local.merged = g.step
+	var works []*collective.Work
+	err := g.opt.State(func(name string, s optim.Segment, t device.Buf) error {
+		call := collective.Call{Kind: plan.AllReduce, Op: collective.Mean, In: t, Label: StateName(s.Param.Name, name)}
+		works = append(works, g.stages[0].Comm.Start(ctx, call))
+		return nil
+	})
+	for _, w := range works {
+		err = errors.Join(err, w.Wait(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("averaging the optimizer's state: %w", err)
 	}
 	return nil
 }

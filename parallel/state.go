@@ -91,7 +91,7 @@ func StateName(param, name string) string { return param + "/" + name }
 // state tensor called name of a parameter; it is called when the optimizer has
 // its memory, which the first Step gives it.
 func (g *GradFusion) Restore(steps int, load func(param, name string, to device.Buf) error) error {
-	g.step, g.restore = steps, load
+	g.step, g.restore, g.local.merged = steps, load, steps
 	g.changed()
 	if g.norm == nil {
 		return nil

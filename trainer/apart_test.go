@@ -1,6 +1,8 @@
 package trainer_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,6 +71,24 @@ func TestShardedGrids(t *testing.T) {
 		// Partners add products of layers in another order, which six steps do not
 		// let grow far; a norm of a part only would show in the first digits.
 		require.InDelta(t, *want.LossLast, *whole.LossLast, 1e-5, optimizer)
+	}
+}
+
+// What ranks saved that train apart, each with a momentum of its own, they
+// continue to the same bits.
+func TestLocalSGDContinues(t *testing.T) {
+	for _, optimizer := range []string{"momentum", "adamw"} {
+		dir := t.TempDir()
+		set := []string{"optim.name=" + optimizer, "train.local_sgd=2", "train.steps=7", "checkpoint.every=3 steps", "checkpoint.dir=" + dir}
+		want, err := ranks(t, 3, trainer.Job{Config: small(t, set...)})
+		require.NoError(t, err)
+		require.NoError(t, os.Remove(filepath.Join(dir, "step-00000007.safetensors")))
+		got, err := ranks(t, 3, trainer.Job{Config: small(t, set...), Resume: true})
+		require.NoError(t, err)
+		require.Equal(t, want.StateSHA256, got.StateSHA256, optimizer)
+		again, err := ranks(t, 3, trainer.Job{Config: small(t, set...), Resume: true})
+		require.NoError(t, err)
+		require.Equal(t, want.StateSHA256, again.StateSHA256, optimizer)
 	}
 }
 

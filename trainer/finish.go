@@ -18,6 +18,9 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err := s.saver.wait(s); err != nil {
 		return nil, err
 	}
+	if err := s.fusion.AverageState(ctx); err != nil {
+		return nil, err
+	}
 	digests, err := s.keptDigests(ctx)
 	if err != nil {
 		return nil, err

@@ -107,6 +107,11 @@ func newSaver(s *session) (*saver, error) {
 // save starts to write the present state; a failure of the write before is
 // returned here.
 func (v *saver) save(ctx context.Context, s *session) error {
+	if s.cfg.Checkpoint.Dir != "" {
+		if err := s.fusion.AverageState(ctx); err != nil {
+			return err
+		}
+	}
 	if v.dir == "" {
 		return s.contribute(ctx)
 	}
