@@ -90,31 +90,42 @@ func dims(shape []int) string {
 	return strings.Join(words, "x")
 }
 
+// mostElements bounds a tensor that a stage announces.
+const mostElements = 1 << 40
+
 // announced makes room for a tensor that a stage is about to send.
 func announced(line string) (t parallel.Named, err error) {
-	words := strings.SplitN(line, " ", 3)
-	if len(words) < 3 {
-		return t, errors.New("type, shape and name are missing")
-	}
-	kind, err := strconv.Atoi(words[0])
+	t, n, err := parseAnnouncement(line)
 	if err != nil {
 		return t, err
 	}
-	n := 1
+	t.Buf, err = device.HostAlloc(t.Buf.Type, n)
+	return t, err
+}
+
+// parseAnnouncement reads type, shape and name of a tensor that has n elements.
+func parseAnnouncement(line string) (t parallel.Named, n int, err error) {
+	words := strings.SplitN(line, " ", 3)
+	if len(words) < 3 {
+		return t, 0, errors.New("type, shape and name are missing")
+	}
+	kind, err := strconv.Atoi(words[0])
+	if err != nil || kind < 0 || kind > int(device.U8) {
+		return t, 0, fmt.Errorf("%q is no type", words[0])
+	}
+	t.Name, t.Buf.Type, n = words[2], device.Type(kind), 1
 	for word := range strings.SplitSeq(words[1], "x") {
 		if word == "" {
 			continue // a scalar
 		}
 		d, err := strconv.Atoi(word)
-		if err != nil {
-			return t, err
+		if err != nil || d < 0 || d > mostElements/max(n, 1) {
+			return t, 0, fmt.Errorf("%q is no shape", words[1])
 		}
 		t.Shape = append(t.Shape, d)
 		n *= d
 	}
-	t.Name = words[2]
-	t.Buf, err = device.HostAlloc(device.Type(kind), n)
-	return t, err
+	return t, n, nil
 }
 
 // takeHashes gives all ranks rank 0's hashes if the model is cut in stages, which
