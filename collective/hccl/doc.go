@@ -25,6 +25,7 @@
 // is dead then. HCCL's own limits are HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT;
 // where they are below Config.Timeout its own report comes first.
 //
-// Choices of algorithm and codecs of a Call are not for HCCL: the former it makes
-// by HCCL_ALGO, the latter are refused.
+// A Call's choice of an algorithm is not for HCCL, which makes it by HCCL_ALGO. A
+// Codec's values take the road of 16-bit sums; one for the way between hosts only
+// is refused where there are several.
 package hccl

@@ -23,12 +23,13 @@ func (c *Comm) run(p *pending) error {
 	switch call := &p.call; {
 	case p.ctx.Err() != nil:
 		return p.ctx.Err()
-	case call.Codec != nil:
-		return errors.New("HCCL sends values as they are; a codec is for the CPU backend")
 	case call.Kind.Rooted() && (call.Root < 0 || call.Root >= len(c.ranks)):
 		return fmt.Errorf("no rank %d among %d", call.Root, len(c.ranks))
 	case call.In.Len > 0 && call.In.Bytes() == nil || call.Out.Len > 0 && call.Out.Bytes() == nil:
 		return errors.New("a buffer that the host cannot read")
+	}
+	if p.call.Codec != nil {
+		return c.coded(p)
 	}
 	switch p.call.Kind {
 	case plan.Barrier:

@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // checkAscend finds settings of the CPU backend that the Ascend backend would have
 // to ignore.
 func (c *Config) checkAscend() error {
@@ -8,8 +10,8 @@ func (c *Config) checkAscend() error {
 	}
 	usual := Default().Collective
 	switch {
-	case c.Fusion.Wire.Name != "f32" && c.Fusion.Wire.Name != "":
-		return c.Errorf("fusion.wire.name", "fusion.wire: %s is for collective.backend: cpu; with ascend, HCCL sends values as they are; leave it at f32", c.Fusion.Wire.Name)
+	case !slices.Contains([]string{"", "f32", "f16", "bf16"}, c.Fusion.Wire.Name):
+		return c.Errorf("fusion.wire.name", "fusion.wire: %s is for collective.backend: cpu; with ascend there are f32, f16 and bf16", c.Fusion.Wire.Name)
 	case c.Collective.Algorithm != usual.Algorithm:
 		return c.Errorf("collective.algorithm", "collective.algorithm: %s is for collective.backend: cpu; with ascend, HCCL chooses, or the variable HCCL_ALGO; leave it at auto", c.Collective.Algorithm)
 	case len(c.Collective.Faults) != len(usual.Faults):

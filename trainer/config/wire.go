@@ -17,7 +17,6 @@ func (c *Config) yieldWire() error {
 		"train.deterministic":  c.Train.Deterministic == "world",
 		"train.local_sgd":      c.Train.LocalSGD > 0,
 		"collective.algorithm": c.Collective.Algorithm != "auto",
-		"collective.backend":   c.Collective.Backend == "ascend",
 	} {
 		if chosen && c.Position(key).source > c.Position("fusion.wire.name").source {
 			w.Name, c.Fusion.WireScope = "f32", "all"
