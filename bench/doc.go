@@ -2,8 +2,8 @@
 // training scales. "train bench" is made of it.
 //
 // Run is called by every rank of a Comm with the same Config. For each
-// operation, type, size, and algorithm or wire format it checks the result against the exact
-// answer, warms up, and repeats the call for a while:
+// operation, type, size, and algorithm or wire format it checks the result
+// against the exact answer, warms up, and repeats the call for a while:
 //
 //   - An iteration takes as long as its slowest rank: the ranks' times are
 //     compared call by call, and what is reported is the median and the best of

@@ -84,6 +84,8 @@ const (
 	maxTensors = 16
 	rowOfSpec  = 8
 	specLen    = 1 + maxTensors*rowOfSpec
+
+	mostElements = 1 << 31 // of a tensor
 )
 
 func (s *spec) encode() (device.Buf, error) {
@@ -113,9 +115,15 @@ func decodeSpec(b device.Buf) (*spec, error) {
 	}
 	for i := range int(row[0]) {
 		at := row[1+i*rowOfSpec:]
-		shape := nn.Shape{Layout: device.Layout(at[1]), Rank: int(at[2])}
+		if at[0] < 0 || at[0] > int32(device.U8) || at[1] < 0 || at[1] > int32(device.Blocked16) || at[2] < 0 || at[2] > 4 {
+			return nil, fmt.Errorf("parallel: a stage announces type %d, layout %d and %d dimensions", at[0], at[1], at[2])
+		}
+		shape, elements := nn.Shape{Layout: device.Layout(at[1]), Rank: int(at[2])}, int64(1)
 		for k := range shape.Dims {
 			shape.Dims[k] = int(at[4+k])
+			if elements *= max(int64(at[4+k]), 1); at[4+k] < 0 || elements > mostElements {
+				return nil, fmt.Errorf("parallel: a stage announces the shape %v", at[4:8])
+			}
 		}
 		s.shapes = append(s.shapes, shape)
 		s.types = append(s.types, device.Type(at[0]))
