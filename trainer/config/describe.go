@@ -92,7 +92,7 @@ train.micro_batch  samples of one forward pass; auto is batch / columns, min(32,
 train.accumulate  micro-batches of a column per step, another way to write micro_batch; auto follows from it
 train.deterministic  off, or world: equal to the bit for any number of ranks, transport, threshold and threads
 train.eval_every  "20 steps", "1 epoch", "10m" or never; after the last step in any case
-train.local_sgd  let the ranks train apart and average their parameters every so many steps, and before an evaluation or a checkpoint; the optimizer's state stays each rank's own (a checkpoint has rank 0's), and so do the losses that are shown in between; 0 sums gradients at every step
+train.local_sgd  let the ranks train apart and average their parameters every so many steps, and before an evaluation or a checkpoint; the optimizer's state stays each rank's own, as do the losses that are shown in between, but is averaged where a run is saved; 0 sums gradients at every step
 parallel.data  data-parallel columns; auto is what pipeline and tensor leave of the ranks
 parallel.pipeline  ranks that a model is cut over, each of which has a stage or several
 parallel.tensor  ranks that share each layer of a gpt or mlp: heads, hidden features, vocabulary or classes; partial sums are rounded, so equal bits are for one number of them
