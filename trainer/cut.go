@@ -28,6 +28,9 @@ func readSchedule(c *config.Config, text []byte) (schedule.Schedule, error) {
 	if err != nil {
 		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s: %v", c.Parallel.Schedule, err)
 	}
+	if len(s) == 0 {
+		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s holds no actions", c.Parallel.Schedule)
+	}
 	return s, checkWritten(c, s)
 }
 

@@ -102,6 +102,7 @@ func TestFitsNamesTheSetting(t *testing.T) {
 		{[]string{"parallel.schedule=" + file("double.csv", "0F0,0B0\n1F0,1B0,1B0\n")}, "rank 1, action 2: 1B0 stands at rank 1, action 1 already\n         0   1   2\nrank 0   0F0 0B0\nrank 1   1F0 1B0 1B0\n                 ^"},
 		{[]string{"parallel.schedule=" + file("missing.csv", "0F0,0B0\n1F0\n")}, "rank 1, action 1: 1B0 is missing"},
 		{[]string{"parallel.schedule=" + file("typo.csv", "0F0,0B0\n1F0,1C0\n")}, "line 2, column 5: \"1C0\" is no action"},
+		{[]string{"parallel.schedule=" + file("empty.csv", "\n")}, "empty.csv holds no actions"},
 		{[]string{"parallel.schedule=" + file("short.csv", "0F0,0B0\n1F0,1B0\n")}, "runs 1 micro-batches, and a step has 2 here"},
 		{[]string{"parallel.schedule=" + file("one.csv", "0F0,0B0,0F1,0B1,0F2,0B2,0F3,0B3\n")}, "has 1 ranks, parallel.pipeline is 2"},
 	} {

@@ -39,6 +39,9 @@ func (c *Config) checkPipeline() error {
 	if halves := c.AMP.Level == "O2" || c.AMP.Level == "O3"; halves && p.ActivationWire != "f32" && p.ActivationWire != c.AMP.Type {
 		return c.Errorf("parallel.activation_wire", "parallel.activation_wire: %s would be ignored at amp.level: %s, where activations are %s already; leave it at f32", p.ActivationWire, c.AMP.Level, c.AMP.Type)
 	}
+	if len(p.Cuts) > 1 && slices.ContainsFunc(p.Cuts, IsFile) {
+		return c.Errorf("parallel.cuts", "parallel.cuts is %s; it wants either cuts or one CSV file", leafText(c.lookup("parallel.cuts")))
+	}
 	if IsFile(p.Schedule) { // which says how many stages there are
 		if c.wasGivenFor("parallel.virtual_stages", "parallel.schedule") {
 			return c.Errorf("parallel.virtual_stages", "parallel.virtual_stages is a setting of parallel.schedule: interleaved, looped-bfs; the file %s says itself which stages a rank has", p.Schedule)
