@@ -62,21 +62,35 @@ func (f *feedback) EncodedLen(n int) int { return f.format.EncodedLen(n) }
 // Begin implements collective.Codec: own becomes all that this rank owes.
 func (f *feedback) Begin(own []float32, at int) {
 	f.note(at, len(own))
-	f.add(own, at)
-	copy(own, f.kept[at:])
+	f.add(own, at, own)
 }
 
 // Encode implements collective.Codec.
 func (f *feedback) Encode(dst []byte, contribution []float32, at int) {
 	f.note(at, len(contribution))
-	f.add(contribution, at)
-	f.encode(dst, at, len(contribution), 0)
+	f.runs(dst, len(contribution), func(dst []byte, lo, hi int) {
+		f.add(contribution[lo:hi], at+lo, nil)
+		f.encode(dst, at+lo, hi-lo, 0)
+	})
 }
 
 // EncodeSum implements collective.Codec.
 func (f *feedback) EncodeSum(dst []byte, sum []float32, at int) {
-	copy(f.kept[at:], sum)
-	f.encode(dst, at, len(sum), 1)
+	f.runs(dst, len(sum), func(dst []byte, lo, hi int) {
+		copy(f.kept[at+lo:], sum[lo:hi])
+		f.encode(dst, at+lo, hi-lo, 1)
+	})
+}
+
+// runs calls visit for what the format encodes apart, so that what one step of an
+// encoding has touched is in the cache for the next; for all n elements at once
+// where the seed is that of the whole.
+func (f *feedback) runs(dst []byte, n int, visit func(dst []byte, lo, hi int)) {
+	if top, ok := f.format.(*wire.TopK); ok {
+		top.Runs(dst, n, visit)
+		return
+	}
+	visit(dst, 0, n)
 }
 
 // encode sends what is kept of n elements, and keeps what was lost.
@@ -93,25 +107,34 @@ func (f *feedback) Decode(dst []float32, src []byte) { f.format.Decode(dst, src)
 // DecodeAdd implements collective.Codec.
 func (f *feedback) DecodeAdd(dst []float32, src []byte) { f.format.DecodeAdd(dst, src) }
 
-// add adds a step's gradient to what is kept.
-func (f *feedback) add(gradient []float32, at int) {
-	kept := f.kept[at : at+len(gradient)]
-	if f.velocity == nil {
-		wire.Add(kept, gradient)
-		return
-	}
-	velocity := f.velocity[at : at+len(gradient)]
-	wire.Momentum(kept, velocity, gradient, f.momentum, f.nesterov)
-	if !wire.Finite(velocity) { // one bad step must not last
-		dropNotFinite(velocity)
+// addBlock is how many elements of three vectors fit the first-level cache.
+const addBlock = 1 << 11
+
+// add adds a step's gradient to what is kept, and copies that to all, which may
+// be the gradient, unless it is nil.
+func (f *feedback) add(gradient []float32, at int, all []float32) {
+	for lo := 0; lo < len(gradient); lo += addBlock {
+		hi := min(lo+addBlock, len(gradient))
+		kept := f.kept[at+lo : at+hi]
+		if f.velocity == nil {
+			wire.Add(kept, gradient[lo:hi])
+		} else {
+			velocity := f.velocity[at+lo : at+hi]
+			wire.Momentum(kept, velocity, gradient[lo:hi], f.momentum, f.nesterov)
+			if !wire.Finite(velocity) { // one bad step must not last
+				dropNotFinite(velocity)
+			}
+		}
+		if all != nil {
+			copy(all[lo:hi], kept)
+		}
 	}
 }
 
 // dense takes part in a step in which nothing is encoded: the gradient becomes
 // the step of the momentum that top-k replaces, with all that is owed.
 func (f *feedback) dense(gradient []float32) {
-	f.add(gradient, 0)
-	copy(gradient, f.kept)
+	f.add(gradient, 0, gradient)
 	clear(f.kept)
 }
 

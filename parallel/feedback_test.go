@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/wire"
 )
 
 // randomGradients returns vectors of n numbers by rank and step, and their sum.
@@ -155,4 +157,33 @@ func TestOrphansAreSent(t *testing.T) {
 	require.Equal(t, []float32{0, 2, 3, 0}, f.kept)
 	f.begin(grad, true)
 	require.Equal(t, []float32{11, 10, 10, 14}, grad)
+}
+
+// Working run by run changes no bit of what is sent and kept.
+func TestFeedbackByRuns(t *testing.T) {
+	const n, momentum = 1<<17 + 1001, 0.9
+	r := rand.New(rand.NewPCG(1, 2))
+	f, top := newFeedback(n, true), wire.NewTopK(0)
+	f.format, f.momentum = top, momentum
+	kept, velocity, gradient := make([]float32, n), make([]float32, n), make([]float32, n)
+	got, want := make([]byte, f.EncodedLen(n)), make([]byte, f.EncodedLen(n))
+	for step := range 3 {
+		for i := range gradient {
+			gradient[i] = float32(r.NormFloat64())
+		}
+		if step == 1 {
+			gradient[n-1] = float32(math.NaN())
+		}
+		wire.Momentum(kept, velocity, gradient, momentum, false)
+		dropNotFinite(velocity)
+		top.EncodeKeeping(want, kept, 0)
+		top.ClearSent(want, velocity)
+		f.Encode(got, gradient, 0)
+		require.Equal(t, want, got)
+		require.Equal(t, kept, f.kept)
+		require.Equal(t, velocity, f.velocity)
+		require.Zero(t, testing.AllocsPerRun(1, func() { f.EncodeSum(got, gradient, 0) }))
+		f.kept = append(f.kept[:0], kept...)
+		f.velocity = append(f.velocity[:0], velocity...)
+	}
 }

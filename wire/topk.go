@@ -53,7 +53,7 @@ func (f *TopK) EncodedLen(n int) int {
 // Encode implements Format.
 func (f *TopK) Encode(dst []byte, src []float32, _ uint64) {
 	f.bad = false
-	f.runs(dst, len(src), func(dst []byte, lo, hi int) { f.encodeRun(dst, src[lo:hi]) })
+	f.Runs(dst, len(src), func(dst []byte, lo, hi int) { f.encodeRun(dst, src[lo:hi]) })
 }
 
 // EncodeKeeping implements Format: what was sent becomes 0.
@@ -70,15 +70,16 @@ func (f *TopK) EncodeKeeping(dst []byte, x []float32, seed uint64) {
 
 // ClearSent sets x to 0 where an encoding of as many values holds one.
 func (f *TopK) ClearSent(src []byte, x []float32) {
-	f.runs(src, len(x), func(src []byte, lo, hi int) {
+	f.Runs(src, len(x), func(src []byte, lo, hi int) {
 		for i := range f.count(hi - lo) {
 			x[lo+int(binary.LittleEndian.Uint16(src[2*i:]))] = 0
 		}
 	})
 }
 
-// runs calls visit for each run of n values and its bytes.
-func (f *TopK) runs(b []byte, n int, visit func(b []byte, lo, hi int)) {
+// Runs calls visit for each run of n values, which are encoded apart from others,
+// and its bytes.
+func (f *TopK) Runs(b []byte, n int, visit func(b []byte, lo, hi int)) {
 	for lo := 0; lo < n; lo += topRun {
 		hi := min(lo+topRun, n)
 		size := entrySize * f.count(hi-lo)
@@ -198,7 +199,7 @@ func (f *TopK) Decode(dst []float32, src []byte) {
 
 // DecodeAdd implements Format.
 func (f *TopK) DecodeAdd(dst []float32, src []byte) {
-	f.runs(src, len(dst), func(src []byte, lo, hi int) {
+	f.Runs(src, len(dst), func(src []byte, lo, hi int) {
 		k, run := f.count(hi-lo), dst[lo:hi]
 		values := src[2*k:]
 		for i := range k {

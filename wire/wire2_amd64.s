@@ -574,7 +574,7 @@ doneOne:
 	RET
 
 // func reachAVX2(marks *uint32, src *float32, n int, below uint32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·reachAVX2(SB), NOSPLIT, $0-28
 	MOVQ         marks+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -586,31 +586,33 @@ TEXT ·reachAVX2(SB), NOSPLIT, $0-28
 	VBROADCASTSS below+24(FP), Y1
 
 loop:
-	TESTQ     DX, DX
-	JZ        done
-	VPAND     (CX), Y0, Y2
-	VPCMPGTD  Y1, Y2, Y2
-	VMOVMSKPS Y2, BX
-	VPAND     32(CX), Y0, Y2
-	VPCMPGTD  Y1, Y2, Y2
-	VMOVMSKPS Y2, SI
-	SHLL      $0x08, SI
-	ORL       SI, BX
-	VPAND     64(CX), Y0, Y2
-	VPCMPGTD  Y1, Y2, Y2
-	VMOVMSKPS Y2, SI
-	SHLL      $0x10, SI
-	ORL       SI, BX
-	VPAND     96(CX), Y0, Y2
-	VPCMPGTD  Y1, Y2, Y2
-	VMOVMSKPS Y2, SI
-	SHLL      $0x18, SI
-	ORL       SI, BX
-	MOVL      BX, (AX)
-	ADDQ      $0x00000004, AX
-	ADDQ      $0x00000080, CX
-	DECQ      DX
-	JMP       loop
+	TESTQ      DX, DX
+	JZ         done
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2112(CX)
+	VPAND      (CX), Y0, Y2
+	VPCMPGTD   Y1, Y2, Y2
+	VMOVMSKPS  Y2, BX
+	VPAND      32(CX), Y0, Y2
+	VPCMPGTD   Y1, Y2, Y2
+	VMOVMSKPS  Y2, SI
+	SHLL       $0x08, SI
+	ORL        SI, BX
+	VPAND      64(CX), Y0, Y2
+	VPCMPGTD   Y1, Y2, Y2
+	VMOVMSKPS  Y2, SI
+	SHLL       $0x10, SI
+	ORL        SI, BX
+	VPAND      96(CX), Y0, Y2
+	VPCMPGTD   Y1, Y2, Y2
+	VMOVMSKPS  Y2, SI
+	SHLL       $0x18, SI
+	ORL        SI, BX
+	MOVL       BX, (AX)
+	ADDQ       $0x00000004, AX
+	ADDQ       $0x00000080, CX
+	DECQ       DX
+	JMP        loop
 
 done:
 	VZEROUPPER

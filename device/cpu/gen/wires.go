@@ -136,6 +136,10 @@ func largest() {
 	end()
 }
 
+// reachAhead is how many bytes ahead memory is asked for: over the end of a page,
+// where the processor itself stops.
+const reachAhead = 2048
+
 // reach emits the search for values of a magnitude.
 func reach() {
 	function("reachAVX2", "func(marks *uint32, src *float32, n int, below uint32)",
@@ -146,6 +150,9 @@ func reach() {
 	Label("loop")
 	TESTQ(n, n)
 	JZ(LabelRef("done"))
+	for line := range 2 {
+		PREFETCHT0(at(p[1], reachAhead+64*line))
+	}
 	sum := GP32()
 	for i := range 4 {
 		v, bits := YMM(), GP32()
