@@ -147,7 +147,7 @@ func (e *executor) execute(prog *program, w *Work) error {
 	}
 	e.guard.waiting.Store(-1)
 	if prog.divide.size() > 0 {
-		divide(e.buffer(prog.divide), len(e.group.ranks))
+		Divide(e.buffer(prog.divide), len(e.group.ranks))
 	}
 	for _, pair := range prog.after {
 		copy(e.buffer(pair[0]).Bytes(), e.buffer(pair[1]).Bytes())

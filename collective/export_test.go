@@ -31,7 +31,6 @@ func (g *Group) Memory(c Call) (scratch, copied int, err error) {
 var (
 	Widen  = widen
 	Narrow = narrow
-	Divide = divide
 	Plain  = plainReducer{}
 )
 

@@ -142,8 +142,30 @@ func foldHalves(op Op, dst device.Buf, parts []device.Buf) {
 	}
 }
 
-// divide sets every element to itself / n: the second half of Mean.
-func divide(b device.Buf, n int) {
+// FoldParts sets dst to the reduction of parts from left to right, as a Group does
+// it, by r or, where that is nil, by plain loops: 16-bit floats in float32, rounded
+// once, others in their own type. A Mean divides at the end. It is for Comms that
+// are no Group.
+func FoldParts(r Reducer, op Op, dst device.Buf, parts []device.Buf) {
+	if dst.Type == device.F16 || dst.Type == device.BF16 {
+		foldHalves(op, dst, parts)
+		return
+	}
+	if r == nil {
+		r = plainReducer{}
+	}
+	copy(dst.Bytes(), parts[0].Bytes())
+	for _, part := range parts[1:] {
+		r.Reduce(op.kernel(), dst, part)
+	}
+	if op == Mean {
+		Divide(dst, len(parts))
+	}
+}
+
+// Divide sets every element to itself / n, which is the second half of Mean, of all
+// types but 16-bit floats; integers round towards zero.
+func Divide(b device.Buf, n int) {
 	switch b.Type {
 	case device.F32:
 		divideAll(b.F32(), float32(n))

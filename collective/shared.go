@@ -117,7 +117,7 @@ func (e *executor) foldShared(dst device.Buf, parts []device.Buf) {
 	case op == Sum || op == Mean:
 		e.group.reducer.Fold(dst, parts)
 		if op == Mean {
-			divide(dst, len(parts))
+			Divide(dst, len(parts))
 		}
 	default:
 		copy(dst.Bytes(), parts[0].Bytes())

@@ -60,7 +60,7 @@ func (c *Comm) coded(p *pending) error {
 			}
 		}
 		if call.Op == collective.Mean {
-			divideAll(own, float32(n))
+			collective.Divide(device.FromF32(own), n)
 		}
 		codec.EncodeSum(sum, own, lo)
 		return nil

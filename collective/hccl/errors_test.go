@@ -68,7 +68,7 @@ func TestFoldRoundsOnce(t *testing.T) {
 		parts[i].U16()[0] = device.F32ToF16(x)
 	}
 	dst := device.FromBytes(device.F16, make([]byte, 2))
-	fold(nil, collective.Sum, dst, parts)
+	collective.FoldParts(nil, collective.Sum, dst, parts)
 	require.Equal(t, device.F32ToF16(2050), dst.U16()[0])
 	scale(dst, parts[0], 2)
 	require.Equal(t, device.F32ToF16(1024), dst.U16()[0])

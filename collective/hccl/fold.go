@@ -34,7 +34,7 @@ func (c *Comm) folding(op collective.Op, in, own device.Buf, bounds []int) *pass
 		for r := range parts {
 			parts[r] = all.Slice(r*own.Len, (r+1)*own.Len)
 		}
-		fold(c.config.Reducer, op, own, parts)
+		collective.FoldParts(c.config.Reducer, op, own, parts)
 		return nil
 	}
 	return w

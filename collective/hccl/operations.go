@@ -95,7 +95,7 @@ func (c *Comm) mean(op collective.Op) func(device.Buf) {
 	if op != collective.Mean {
 		return nil
 	}
-	return func(b device.Buf) { divide(b, len(c.ranks)) }
+	return func(b device.Buf) { collective.Divide(b, len(c.ranks)) }
 }
 
 // whole does the operations on vectors that every rank holds whole.
