@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func (g *GradFusion) AverageState(ctx context.Context) error {
 		return nil
 	})
 	for _, w := range works {
-		err = errors.Join(err, w.Wait(ctx))
+		err = cmp.Or(err, w.Wait(ctx)) // the first says it for all
 	}
 	if err != nil {
 		return fmt.Errorf("averaging the optimizer's state: %w", err)
