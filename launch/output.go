@@ -9,8 +9,12 @@ import (
 )
 
 const (
-	tailLines = 12
-	tailBytes = 8 << 10
+	// A worker's last words may have the picture of a pipeline below them, with a
+	// line for each of its ranks.
+	tailLines = 150
+	tailBytes = 64 << 10
+	// crashLines are kept from the beginning of a crash.
+	crashLines = 12
 	// crashBytes is where the beginning of a crash is looked for, which prints
 	// the stacks of all goroutines behind it.
 	crashBytes = 4 << 20
@@ -82,7 +86,7 @@ func (l *log) lastLines() []string {
 	all := l.tail(about.Size(), crashBytes)
 	for i, line := range all {
 		if Crashed(line) {
-			return all[i:min(len(all), i+tailLines)]
+			return all[i:min(len(all), i+crashLines)]
 		}
 	}
 	lines := l.tail(about.Size(), tailBytes)
