@@ -153,7 +153,26 @@ func (s *session) find() (*resumption, error) {
 		return nil, err
 	}
 	r.step = int(binary.LittleEndian.Uint64(position))
-	return r, r.copyModel(s.blocks)
+	if err := r.copyModel(s.blocks); err != nil {
+		return nil, err
+	}
+	return r, r.onlyOf(s.model.Blocks)
+}
+
+// onlyOf refuses a checkpoint with more parameters than the whole model has:
+// that of a network of more layers holds all that one of fewer asks for.
+func (r *resumption) onlyOf(blocks []nn.Block) error {
+	known := map[string]bool{}
+	for _, p := range nn.Params(blocks) {
+		known[prefixParam+p.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
+		if strings.HasPrefix(name, prefixParam) && !known[name] {
+			return fmt.Errorf("checkpoint %s is of another network: it has %s, which this one has not; continue with the same one, or start afresh in another checkpoint.dir",
+				r.path, strings.TrimPrefix(name, prefixParam))
+		}
+	}
+	return nil
 }
 
 // matches refuses a checkpoint that this run cannot continue.

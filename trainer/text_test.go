@@ -230,8 +230,18 @@ func TestResumeNoticesAnotherNetwork(t *testing.T) {
 	require.NoError(t, err)
 	_, err = trainer.Run(t.Context(), trainer.Job{Config: written(t, dir, "train.epochs=1", "model.heads=4"), Resume: true})
 	require.ErrorContains(t, err, "is of another network: model.heads is 4, was 2")
+	_, err = trainer.Run(t.Context(), trainer.Job{Config: written(t, "checkpoint.dir="+ofMoreLayers(t), "train.epochs=1"), Resume: true})
+	require.ErrorContains(t, err, "is of another network: it has transformer.h.1.attn.c_attn.bias, which this one has not")
 	var warned []string
 	_, err = trainer.Run(t.Context(), trainer.Job{Config: written(t, dir, "train.epochs=1", "model.recompute=blocks"), Resume: true, On: listen(trainer.Warned, &warned)})
 	require.NoError(t, err)
 	require.Empty(t, warned)
+}
+
+// ofMoreLayers is the directory of a run whose network has a layer more than written's.
+func ofMoreLayers(t *testing.T) string {
+	dir := t.TempDir()
+	_, err := trainer.Run(t.Context(), trainer.Job{Config: written(t, "checkpoint.dir="+dir, "train.epochs=1", "model.layers=2")})
+	require.NoError(t, err)
+	return dir
 }
