@@ -22,6 +22,14 @@ type BlockCost struct {
 	Output      int     // bytes that go to the next block
 }
 
+// recomputed is the cost of a block that runs its forward pass again instead of
+// keeping more than it gives.
+func (c BlockCost) recomputed() BlockCost {
+	c.Backward += c.Forward
+	c.Activations = min(c.Activations, c.Output)
+	return c
+}
+
 // costColumns is the heading of a table of costs.
 func costColumns() []string {
 	return []string{"block", "forward", "backward", "parameter_bytes", "activation_bytes", "output_bytes"}

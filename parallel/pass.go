@@ -64,7 +64,7 @@ func (e *Executor) forward(ctx context.Context, r *stageRun, micro int) (err err
 		return err
 	}
 	f := e.take(r)
-	f.tape.Begin(nn.Pass{Training: e.training, Seed: e.cfg.Seed, Step: e.courier.step() - 1, Micro: e.micros[micro].Index, Recompute: e.cfg.Recompute, Precision: e.cfg.Precision})
+	f.tape.Begin(nn.Pass{Training: e.training, Seed: e.cfg.Seed, Step: e.courier.step() - 1, Micro: e.micros[micro].Index, Recompute: e.cfg.Recompute || r.Recompute, Precision: e.cfg.Precision})
 	f.in = f.in[:0]
 	if r.first {
 		f.in = append(f.in, f.tape.Input(batch.Input, batch.Shape, false))

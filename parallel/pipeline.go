@@ -13,6 +13,16 @@ type Pipeline struct {
 	Costs []BlockCost // of all blocks
 	// Cuts has the first block of each stage but stage 0.
 	Cuts []int
+	// Loads has what each stage has to do; nil counts as zero values.
+	Loads []StageLoad
+}
+
+// StageLoad is what a schedule asks of a stage. The zero value is a stage of rank
+// 0 that holds one micro-batch.
+type StageLoad struct {
+	Rank      int  // the place in the pipe
+	Held      int  // micro-batches held at a time; 0 means 1
+	Recompute bool // the forward pass of blocks is run again in the backward pass
 }
 
 // CutError is an impossible cut of a model. Its text ends with a picture of the
@@ -62,6 +72,9 @@ func (p *Pipeline) Cost(stage int) BlockCost {
 	var out BlockCost
 	lo, hi := p.Blocks(stage)
 	for _, c := range p.Costs[lo:hi] {
+		if p.Loads != nil && p.Loads[stage].Recompute {
+			c = c.recomputed()
+		}
 		out.Forward += c.Forward
 		out.Backward += c.Backward
 		out.Parameters += c.Parameters

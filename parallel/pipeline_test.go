@@ -18,19 +18,19 @@ func named(times ...float64) (out []BlockCost) {
 }
 
 func TestBalance(t *testing.T) {
-	p, err := Balance(named(1, 1, 1, 1, 1, 1), 3, nil)
+	p, err := Balance(named(1, 1, 1, 1, 1, 1), single(3))
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 4}, p.Cuts)
-	p, err = Balance(named(9, 1, 1, 1, 1, 5), 3, nil)
+	p, err = Balance(named(9, 1, 1, 1, 1, 5), single(3))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 4}, p.Cuts, "the first block is slowest however the rest is cut, so memory decides")
 	require.Equal(t, 3, p.Stages())
 	require.Equal(t, BlockCost{"b to d", 3, 6, 300, 90, 7}, p.Cost(1))
 	require.Equal(t, 6.0, p.ScheduleCosts().Stages[2].Weight)
-	p, err = Balance(named(1, 2, 3), 1, nil)
+	p, err = Balance(named(1, 2, 3), single(1))
 	require.NoError(t, err)
 	require.Empty(t, p.Cuts)
-	_, err = Balance(named(1, 2, 3), 4, nil)
+	_, err = Balance(named(1, 2, 3), single(4))
 	require.EqualError(t, err, "4 stages cannot be made of 3 blocks: each has at least one\n0:a 1:b 2:c\n")
 }
 
@@ -38,10 +38,10 @@ func TestBalance(t *testing.T) {
 func TestBalanceLooksAtMemory(t *testing.T) {
 	costs := named(1, 0, 0, 1)
 	costs[1].Activations, costs[2].Activations = 1000, 1000
-	p, err := Balance(costs, 2, nil)
+	p, err := Balance(costs, single(2))
 	require.NoError(t, err)
 	require.Equal(t, []int{2}, p.Cuts)
-	p, err = Balance(costs, 2, func(stage int) int { return 3 - 2*stage })
+	p, err = Balance(costs, []StageLoad{{Rank: 0, Held: 3}, {Rank: 1, Held: 1}})
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, p.Cuts, "the first stage holds three micro-batches, the last one")
 }

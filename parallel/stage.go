@@ -22,6 +22,8 @@ type Stage struct {
 	// Index is the stage's place in the model, from 0. A rank lists its stages
 	// in ascending order.
 	Index int
+	// Recompute makes this stage what ExecutorConfig.Recompute makes all.
+	Recompute bool
 	// Tied has, by the name of a parameter that other ranks of this column hold
 	// as well (an embedding that is the head's matrix too), the Comm of the
 	// column's ranks that do. Each holds its own copy; a rank that holds two of

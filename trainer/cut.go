@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/gradfusion/gradfusion/data"
@@ -71,10 +72,13 @@ func checkWritten(c *config.Config, s schedule.Schedule) error {
 // cutModel cuts a model of those blocks as parallel.cuts says, in as many stages
 // as the schedule has.
 func cutModel(c *config.Config, costs []parallel.BlockCost, s schedule.Schedule) (*parallel.Pipeline, error) {
-	stages := len(s.Owners())
-	cuts := c.Parallel.Cuts
+	loads, err := stageLoads(c, s)
+	if err != nil {
+		return nil, err
+	}
+	stages, cuts := len(loads), c.Parallel.Cuts
 	if len(cuts) == 0 || config.IsFile(cuts[0]) {
-		p, err := parallel.Balance(costs, stages, heldBy(s))
+		p, err := parallel.Balance(costs, loads)
 		if err != nil {
 			return nil, c.Errorf("parallel.pipeline", "parallel.pipeline: %v", err)
 		}
@@ -96,7 +100,22 @@ func cutModel(c *config.Config, costs []parallel.BlockCost, s schedule.Schedule)
 	if err != nil {
 		return nil, c.Errorf("parallel.cuts", "parallel.cuts: %v", err)
 	}
+	p.Loads = loads
 	return p, nil
+}
+
+// stageLoads tells what the schedule and the configuration ask of each stage.
+func stageLoads(c *config.Config, s schedule.Schedule) ([]parallel.StageLoad, error) {
+	held := heldBy(s)
+	var loads []parallel.StageLoad
+	for stage, owner := range s.Owners() {
+		loads = append(loads, parallel.StageLoad{Rank: owner, Held: held(stage), Recompute: slices.Contains(c.Parallel.Recompute, stage)})
+	}
+	if stage := slices.Max(append([]int{0}, c.Parallel.Recompute...)); stage >= len(loads) {
+		return nil, c.Errorf("parallel.recompute", "parallel.recompute names stage %d; parallel.pipeline: %d with parallel.schedule: %s has the stages 0 to %d",
+			stage, c.Parallel.Pipeline, c.Parallel.Schedule, len(loads)-1)
+	}
+	return loads, nil
 }
 
 // blockAt finds a block by its index or its name.

@@ -53,7 +53,7 @@ func (s *session) divide(ctx context.Context) error {
 		}
 		lo, hi := s.pipeline.Blocks(stage)
 		blocks := model.Blocks[lo:hi]
-		s.stages = append(s.stages, parallel.Stage{Blocks: blocks, Comm: s.mesh.Replicas, Index: stage})
+		s.stages = append(s.stages, parallel.Stage{Blocks: blocks, Comm: s.mesh.Replicas, Index: stage, Recompute: s.pipeline.Loads[stage].Recompute})
 		s.blocks = append(s.blocks, blocks...)
 	}
 	return s.tie(ctx)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/parallel/schedule"
 	"github.com/gradfusion/gradfusion/trainer"
 	"github.com/gradfusion/gradfusion/trainer/config"
@@ -90,4 +91,29 @@ func TestScheduleAndCostsOfAUser(t *testing.T) {
 	again, err := os.ReadFile(filepath.Join(dir, "blocks.csv"))
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(again))
+}
+
+// Stages that recompute change no bit, and hold less under 1F1B.
+func TestRecomputePerStage(t *testing.T) {
+	run := func(pipeline int, set ...string) (*metrics.Summary, error) {
+		cfg, err := config.Load("", config.Sources{Set: append([]string{"data.name=digits", "data.batch=16", "model.name=resnet20", "train.steps=2", "train.micro_batch=4",
+			"train.deterministic=world", "train.eval_every=never", fmt.Sprint("parallel.pipeline=", pipeline)}, set...)})
+		require.NoError(t, err)
+		return ranks(t, pipeline, trainer.Job{Config: cfg})
+	}
+	one, err := run(1)
+	require.NoError(t, err)
+	for name, cuts := range map[string]string{"1f1b": "[5]", "zb-v": "[3, 5, 7]"} {
+		all, err := run(2, "parallel.schedule="+name, "parallel.cuts="+cuts)
+		require.NoError(t, err)
+		some, err := run(2, "parallel.schedule="+name, "parallel.cuts="+cuts, "parallel.recompute=[0]")
+		require.NoError(t, err)
+		require.Equal(t, one.StateSHA256, all.StateSHA256, name)
+		require.Equal(t, one.StateSHA256, some.StateSHA256, name)
+		if name == "1f1b" { // halves of a backward pass keep what the first makes again
+			require.Less(t, some.ActivationsMB, all.ActivationsMB)
+		}
+	}
+	_, err = run(2, "parallel.recompute=[0, 2]")
+	require.ErrorContains(t, err, "parallel.recompute names stage 2; parallel.pipeline: 2 with parallel.schedule: 1f1b has the stages 0 to 1")
 }

@@ -100,6 +100,7 @@ type Parallel struct {
 	Schedule       string `yaml:"schedule"`
 	VirtualStages  int    `yaml:"virtual_stages"`
 	Cuts           Names  `yaml:"cuts"`
+	Recompute      []int  `yaml:"recompute"` // stages
 	ActivationWire string `yaml:"activation_wire"`
 	ShardOptimizer bool   `yaml:"shard_optimizer"`
 	SyncBatchNorm  bool   `yaml:"sync_batchnorm"`

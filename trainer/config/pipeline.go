@@ -22,7 +22,7 @@ func (c *Config) checkPipeline() error {
 		return c.unknownName("parallel.schedule", p.Schedule, schedule.Names())
 	}
 	if p.Pipeline == 1 {
-		for _, key := range []string{"parallel.schedule", "parallel.virtual_stages", "parallel.cuts", "parallel.activation_wire"} {
+		for _, key := range []string{"parallel.schedule", "parallel.virtual_stages", "parallel.cuts", "parallel.recompute", "parallel.activation_wire"} {
 			if c.wasGivenFor(key, "parallel.pipeline") {
 				return c.Errorf(key, "%s is a setting of a pipeline; with parallel.pipeline: 1 it would be ignored", key)
 			}
@@ -38,6 +38,9 @@ func (c *Config) checkPipeline() error {
 	}
 	if halves := c.AMP.Level == "O2" || c.AMP.Level == "O3"; halves && p.ActivationWire != "f32" && p.ActivationWire != c.AMP.Type {
 		return c.Errorf("parallel.activation_wire", "parallel.activation_wire: %s would be ignored at amp.level: %s, where activations are %s already; leave it at f32", p.ActivationWire, c.AMP.Level, c.AMP.Type)
+	}
+	if err := c.checkRecompute(); err != nil {
+		return err
 	}
 	if len(p.Cuts) > 1 && slices.ContainsFunc(p.Cuts, IsFile) {
 		return c.Errorf("parallel.cuts", "parallel.cuts is %s; it wants either cuts or one CSV file", leafText(c.lookup("parallel.cuts")))
@@ -59,6 +62,22 @@ func (c *Config) checkPipeline() error {
 	if n := len(p.Cuts); n > 0 && !IsFile(p.Cuts[0]) && n+1 != p.Pipeline*per {
 		return c.Errorf("parallel.cuts", "parallel.cuts has %s, which make %s; parallel.pipeline: %d with parallel.schedule: %s has %d",
 			plural(n, "cut"), plural(n+1, "stage"), p.Pipeline, p.Schedule, p.Pipeline*per)
+	}
+	return nil
+}
+
+func (c *Config) checkRecompute() error {
+	stages := c.Parallel.Recompute
+	for i, stage := range stages {
+		switch {
+		case stage < 0:
+			return c.Errorf("parallel.recompute", "parallel.recompute holds %d; stages are counted from 0", stage)
+		case slices.Contains(stages[:i], stage):
+			return c.Errorf("parallel.recompute", "parallel.recompute has stage %d twice", stage)
+		}
+	}
+	if len(stages) > 0 && c.Model.Recompute == "blocks" {
+		return c.Errorf("parallel.recompute", "parallel.recompute names stages, and model.recompute: blocks is for all of them; leave one of the two out")
 	}
 	return nil
 }
