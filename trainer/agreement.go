@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -76,10 +77,17 @@ const kernelsKey = "compute.kernels"
 // common is what all ranks must have alike, a line each.
 func (s *session) common() []string {
 	own := s.settings()
-	if p := s.cfg.Parallel; p.Pipeline*p.Tensor > 1 || p.ShardOptimizer { // all ranks take part in a checkpoint
+	if s.savesTogether() {
 		own = append(own, fmt.Sprintf("checkpoint.dir: set %t", s.cfg.Checkpoint.Dir != ""), fmt.Sprintf("checkpoint.every: %v", s.cfg.Checkpoint.Every))
 	}
 	return append(own, fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1])
+}
+
+// savesTogether reports whether all ranks take part in a checkpoint.
+func (s *session) savesTogether() bool {
+	p := s.cfg.Parallel
+	keeps := !slices.Contains([]string{"", "f32", "f16", "bf16"}, s.cfg.Fusion.Wire.Name)
+	return p.Pipeline*p.Tensor > 1 || p.ShardOptimizer || s.cfg.Train.LocalSGD > 0 || keeps
 }
 
 // settings are config.Common and what decides how this rank rounds.
