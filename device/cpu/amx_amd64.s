@@ -48,16 +48,20 @@ line:
 	VZEROUPPER
 	RET
 
-// func splitRowsAVX512(dst *float32, first *float32, second *float32, rows *int64, part int, n int)
+// func splitRowsAVX512(dst *float32, base *float32, steps *int64, rows *int64, part int, n int)
 // Requires: AVX, AVX512F
 TEXT ·splitRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
-	MOVQ         first+8(FP), CX
-	MOVQ         second+16(FP), DX
+	MOVQ         base+8(FP), CX
+	MOVQ         steps+16(FP), DX
 	MOVQ         rows+24(FP), BX
 	MOVQ         part+32(FP), SI
 	MOVQ         n+40(FP), DI
-	LEAQ         (AX)(SI*2), R8
+	MOVQ         (DX), R8
+	ADDQ         CX, R8
+	MOVQ         8(DX), DX
+	ADDQ         CX, DX
+	LEAQ         (AX)(SI*2), CX
 	MOVL         $0xffff0000, R9
 	VPBROADCASTD R9, Z0
 	MOVL         $0x00008000, R9
@@ -66,7 +70,7 @@ TEXT ·splitRowsAVX512(SB), NOSPLIT, $0-48
 line:
 	MOVQ      (BX), R9
 	ADDQ      $0x00000010, BX
-	VMOVUPS   (CX)(R9*1), Z2
+	VMOVUPS   (R8)(R9*1), Z2
 	VMOVUPS   (DX)(R9*1), Z3
 	VPANDD    Z0, Z2, Z4
 	VSUBPS    Z4, Z2, Z2
@@ -86,9 +90,9 @@ line:
 	VMOVDQU32 Z4, (AX)(SI*1)
 	VPSRLD    $0x10, Z2, Z2
 	VPORD     Z3, Z2, Z2
-	VMOVDQU32 Z2, (R8)
+	VMOVDQU32 Z2, (CX)
 	ADDQ      $0x00000040, AX
-	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000040, CX
 	DECQ      DI
 	JNZ       line
 	VZEROUPPER

@@ -1,7 +1,5 @@
 package cpu
 
-import "unsafe"
-
 // Convolutions on a matrix unit (parts.go): the rows of a few images are cut
 // into parts, some steps of their sums at a time, and multiplied with all panels.
 
@@ -184,8 +182,8 @@ func (t *convParts) multiply(s *scratch, b *convBlock, from, chunks int) {
 			rows := b.rows[r-image*perImage:][:min(row+n, (image+1)*perImage)-r]
 			base := address(b.in, image*b.length)
 			for chunk := range chunks {
-				step := b.steps[2*(from+chunk):]
-				t.set.parts.splitRows(a[(chunk*3*n+r-row)*block:], unsafe.Add(base, step[0]), unsafe.Add(base, step[1]), rows, n*block)
+				steps := (*[2]int64)(b.steps[2*(from+chunk):])
+				t.set.parts.splitRows(a[(chunk*3*n+r-row)*block:], base, steps, rows, n*block)
 			}
 			r += len(rows)
 		}

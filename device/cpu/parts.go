@@ -16,8 +16,9 @@ type partKernels struct {
 	// second, step floats from line to line, into lines of parts of words: high
 	// ones at dst, middle ones part floats behind, low ones as much behind them.
 	split func(dst, first, second []float32, step, part, n int)
-	// splitRows is split for n lines at the offsets of rows from two places.
-	splitRows func(dst []float32, from, second unsafe.Pointer, rows []row, part int)
+	// splitRows is split for lines at the offsets of rows from base, steps further
+	// for the two of a pair. Only a sum of all has to lie in base's memory.
+	splitRows func(dst []float32, base unsafe.Pointer, steps *[2]int64, rows []row, part int)
 	// product computes p, whose positions are not 0 and not too many.
 	product func(p *partsProduct)
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -67,7 +68,8 @@ func TestSplitIsExact(t *testing.T) {
 
 	rows := []row{{a: 2 * 64}, {a: 0}, {a: 64}}
 	moved := make([]float32, len(parts))
-	set.parts.splitRows(moved, unsafe.Pointer(&first[0]), unsafe.Pointer(&second[0]), rows, n*tileColumns)
+	both := append(slices.Clone(first), second...)
+	set.parts.splitRows(moved, unsafe.Pointer(&both[0]), &[2]int64{0, int64(len(first) * 4)}, rows, n*tileColumns)
 	got := unsafe.Slice((*uint32)(unsafe.Pointer(&moved[0])), len(moved))
 	for part := range 3 {
 		for i, from := range []int{2, 0, 1} {

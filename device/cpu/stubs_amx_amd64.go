@@ -7,10 +7,10 @@ package cpu
 //go:noescape
 func splitAVX512(dst *float32, first *float32, second *float32, step int, part int, n int)
 
-// splitRowsAVX512 is splitAVX512 for n > 0 lines at the byte offsets that every second number of rows gives.
+// splitRowsAVX512 is splitAVX512 for n > 0 lines at the byte offsets from base that every second number of rows gives, to which the two of steps are added for the two of a pair.
 //
 //go:noescape
-func splitRowsAVX512(dst *float32, first *float32, second *float32, rows *int64, part int, n int)
+func splitRowsAVX512(dst *float32, base *float32, steps *int64, rows *int64, part int, n int)
 
 // partsProductAMX computes the cpu.partsProduct at p, whose counts are not 0.
 //

@@ -40,10 +40,15 @@ func split() {
 
 // splitRows emits split for lines that lie where a table of cpu.row says.
 func splitRows() {
-	function("splitRowsAVX512", "func(dst, first, second *float32, rows *int64, part, n int)",
-		"is splitAVX512 for n > 0 lines at the byte offsets that every second number of rows gives.")
-	dst, first, second := param("dst"), param("first"), param("second")
+	function("splitRowsAVX512", "func(dst, base *float32, steps *int64, rows *int64, part, n int)",
+		"is splitAVX512 for n > 0 lines at the byte offsets from base that every second number of rows gives, to which the two of steps are added for the two of a pair.")
+	dst, base, steps := param("dst"), param("base"), param("steps")
 	rows, part, n := param("rows"), param("part"), param("n")
+	first, second := GP64(), GP64()
+	MOVQ(Mem{Base: steps}, first)
+	ADDQ(base, first)
+	MOVQ(Mem{Base: steps, Disp: 8}, second)
+	ADDQ(base, second)
 	s := newSplitter(dst, part)
 	offset := GP64()
 	loop("line", n, func() {
