@@ -85,6 +85,9 @@ func TestTimeout(t *testing.T) {
 	require.ErrorIs(t, collective.AllReduce(ctx, w.comms[0], collective.Sum, b), context.DeadlineExceeded)
 	require.Less(t, time.Since(begin), 30*time.Second)
 	err := collective.AllReduce(ctx, w.comms[1], collective.Sum, b)
+	if err == nil { // what rank 0 had queued when it gave up is with the device, and may meet this call
+		err = collective.AllReduce(ctx, w.comms[1], collective.Sum, b)
+	}
 	require.Error(t, err)
 }
 
