@@ -28,22 +28,15 @@ Exit codes: 0 the table is valid or OUT is, 2 it is not.
 
 // diagnosis is what "train diag -rank-table" found, as -json prints it.
 type diagnosis struct {
-	File    string        `json:"file"`
-	Valid   bool          `json:"valid"`
-	Version string        `json:"version,omitempty"`
-	Faults  []faultReport `json:"faults"`
-	Ranks   []rankReport  `json:"ranks"`
-	Advice  []adviceText  `json:"advice"`
-	Fixed   string        `json:"fixed,omitempty"` // the file written
+	File    string             `json:"file"`
+	Valid   bool               `json:"valid"`
+	Version string             `json:"version,omitempty"`
+	Faults  []ranktable.Fault  `json:"faults"`
+	Ranks   []rankReport       `json:"ranks"`
+	Advice  []ranktable.Advice `json:"advice"`
+	Fixed   string             `json:"fixed,omitempty"` // the file written
 
 	table *ranktable.Table
-}
-
-type faultReport struct {
-	Line   int    `json:"line,omitempty"`
-	Field  string `json:"field,omitempty"`
-	Text   string `json:"text"`
-	Repair string `json:"repair,omitempty"`
 }
 
 type rankReport struct {
@@ -51,11 +44,6 @@ type rankReport struct {
 	Server   string `json:"server"`
 	Device   int    `json:"device"`
 	DeviceIP string `json:"device_ip,omitempty"`
-}
-
-type adviceText struct {
-	Text  string `json:"text"`
-	Order []int  `json:"order,omitempty"` // the rank that is r now
 }
 
 // runDiag checks what the flags name.
@@ -118,33 +106,32 @@ func diagnose(file string) (*diagnosis, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	d := &diagnosis{File: file, Valid: len(faults) == 0, Version: table.Version, table: table, Faults: []faultReport{}, Ranks: []rankReport{}, Advice: []adviceText{}}
-	repairable := true
-	for _, f := range faults {
-		d.Faults = append(d.Faults, faultReport(f))
-		repairable = repairable && f.Repair != ""
-	}
-	if !repairable {
+	d := &diagnosis{File: file, Valid: len(faults) == 0, Version: table.Version, table: table, Faults: []ranktable.Fault{}, Ranks: []rankReport{}, Advice: []ranktable.Advice{}}
+	d.Faults = append(d.Faults, faults...)
+	if d.beyondRepair() > 0 {
 		return d, nil
 	}
 	for _, p := range table.Places() {
 		d.Ranks = append(d.Ranks, rankReport{p.Device.Rank, table.Servers[p.Server].ID, p.Device.ID, p.Device.IP})
 	}
-	for _, a := range table.Judge() {
-		d.Advice = append(d.Advice, adviceText(a))
-	}
+	d.Advice = append(d.Advice, table.Judge()...)
 	return d, nil
+}
+
+// beyondRepair counts the faults that only the writer can mend.
+func (d *diagnosis) beyondRepair() (n int) {
+	for _, f := range d.Faults {
+		if f.Repair == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // fix writes the repaired table to a new file, if it can be, and returns the error
 // to end with.
 func (d *diagnosis) fix(out string) error {
-	beyond := 0
-	for _, f := range d.Faults {
-		if f.Repair == "" {
-			beyond++
-		}
-	}
+	beyond := d.beyondRepair()
 	switch {
 	case out == "" && d.Valid:
 		return nil
@@ -172,7 +159,7 @@ func (d *diagnosis) fix(out string) error {
 func (d *diagnosis) String() string {
 	var b strings.Builder
 	for _, f := range d.Faults {
-		b.WriteString(wrap(ranktable.Fault(f).String(), width))
+		b.WriteString(wrap(f.String(), width))
 		if f.Repair != "" {
 			fmt.Fprintf(&b, "    repair: %s\n", f.Repair)
 		}

@@ -9,10 +9,10 @@ import (
 
 // Advice is what HCCL accepts but what costs speed or goes wrong on some chips.
 type Advice struct {
-	Text string
+	Text string `json:"text"`
 	// Order, where not nil, is a better numbering: Order[r] is the rank that is r
 	// now. Renumbered applies it.
-	Order []int
+	Order []int `json:"order,omitempty"`
 }
 
 // Judge looks at the placement of a valid table's ranks.

@@ -12,12 +12,12 @@ import (
 // Fault is something in a table that HCCL rejects, or reads otherwise than its
 // writer meant.
 type Fault struct {
-	Line  int    // from 1; 0: the table as a whole
-	Field string // such as server_list[0].device[1].rank_id
-	Text  string // what is wrong, one sentence without a full stop
+	Line  int    `json:"line,omitempty"`  // from 1; 0: the table as a whole
+	Field string `json:"field,omitempty"` // such as server_list[0].device[1].rank_id
+	Text  string `json:"text"`            // what is wrong, one sentence without a full stop
 	// Repair is what Parse did about it in the Table that it returned; empty
 	// where only the writer can know what is right.
-	Repair string
+	Repair string `json:"repair,omitempty"`
 }
 
 func (f Fault) String() string {
