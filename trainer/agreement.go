@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -86,8 +85,7 @@ func (s *session) common() []string {
 // savesTogether reports whether all ranks take part in a checkpoint.
 func (s *session) savesTogether() bool {
 	p := s.cfg.Parallel
-	keeps := !slices.Contains([]string{"", "f32", "f16", "bf16"}, s.cfg.Fusion.Wire.Name)
-	return p.Pipeline*p.Tensor > 1 || p.ShardOptimizer || s.cfg.Train.LocalSGD > 0 || keeps
+	return p.Pipeline*p.Tensor > 1 || p.ShardOptimizer || s.cfg.Train.LocalSGD > 0 || s.cfg.Fusion.Wire.Keeps()
 }
 
 // settings are config.Common and what decides how this rank rounds.

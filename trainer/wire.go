@@ -41,7 +41,7 @@ func (s *session) withoutMomentum(o optim.Config) optim.Config {
 // are advice that configurations carry for when there are several.
 func (s *session) warnOfWire() {
 	f := s.cfg.Fusion
-	if f.WireScope == "across-hosts" && len(s.comm.Hosts()) == 1 && f.Wire.Name != "f16" && f.Wire.Name != "bf16" {
+	if f.WireScope == "across-hosts" && len(s.comm.Hosts()) == 1 && f.Wire.Keeps() {
 		s.warnings = append(s.warnings, fmt.Sprintf("fusion.wire: %s compresses nothing: fusion.wire_scope is across-hosts, and all ranks are on one host", f.Wire.Name))
 	}
 }

@@ -1,7 +1,5 @@
 package config
 
-import "slices"
-
 // checkAscend finds settings of the CPU backend that the Ascend backend would have
 // to ignore.
 func (c *Config) checkAscend() error {
@@ -10,7 +8,7 @@ func (c *Config) checkAscend() error {
 	}
 	usual := Default().Collective
 	switch {
-	case !slices.Contains([]string{"", "f32", "f16", "bf16"}, c.Fusion.Wire.Name):
+	case c.Fusion.Wire.Keeps():
 		return c.Errorf("fusion.wire.name", "fusion.wire: %s is for collective.backend: cpu; with ascend there are f32, f16 and bf16", c.Fusion.Wire.Name)
 	case c.Collective.Algorithm != usual.Algorithm:
 		return c.Errorf("collective.algorithm", "collective.algorithm: %s is for collective.backend: cpu; with ascend, HCCL chooses, or the variable HCCL_ALGO; leave it at auto", c.Collective.Algorithm)

@@ -1,6 +1,14 @@
 package config
 
-import "github.com/gradfusion/gradfusion/parallel"
+import (
+	"slices"
+
+	"github.com/gradfusion/gradfusion/parallel"
+)
+
+// Keeps reports whether each rank keeps what the format has not sent, for the
+// next step: all do but plain floats.
+func (w Wire) Keeps() bool { return !slices.Contains([]string{"", "f32", "f16", "bf16"}, w.Name) }
 
 // yieldWire takes back a 16-bit wire, which a configuration carries as advice,
 // where a later source chooses something that it does not go with; likewise the
@@ -28,16 +36,12 @@ func (c *Config) yieldWire() error {
 // checkWire finds settings that do not go with a format of gradients on the wire.
 func (c *Config) checkWire() error {
 	w, scope := &c.Fusion.Wire, c.Fusion.WireScope
-	if w.Name == "" {
-		w.Name = "f32"
-	}
 	if w.Name == "f32" {
 		if scope != "all" {
 			return c.Errorf("fusion.wire_scope", "fusion.wire_scope: %s is a setting of fusion.wire: f16, bf16, int8, int4, topk; with fusion.wire: f32 it would be ignored", scope)
 		}
 		return nil
 	}
-	keeps := w.Name != "f16" && w.Name != "bf16"
 	switch {
 	case c.Train.Deterministic == "world":
 		return c.Errorf("fusion.wire.name", "fusion.wire: %s is refused under train.deterministic: world, because what it rounds depends on the number of ranks; "+
@@ -46,7 +50,7 @@ func (c *Config) checkWire() error {
 		return c.Errorf("fusion.wire_scope", "fusion.wire_scope: across-hosts does not go with fusion.wire: powersgd, whose factors are sums over all ranks; leave it at all")
 	case w.Name == "topk" && c.Optim.Dampening != 0:
 		return c.Errorf("optim.dampening", "optim.dampening does not go with fusion.wire: topk, which corrects momentum without it; leave it at 0")
-	case keeps && (c.Parallel.Pipeline > 1 || c.Parallel.Tensor > 1) && c.Checkpoint.Dir != "":
+	case w.Keeps() && (c.Parallel.Pipeline > 1 || c.Parallel.Tensor > 1) && c.Checkpoint.Dir != "":
 		return c.Errorf("fusion.wire.name", "fusion.wire: %s keeps what it has not sent, which this version cannot save of a model that is cut; "+
 			"use f16 or bf16, or no checkpoint.dir", w.Name)
 	}
