@@ -1,7 +1,6 @@
 package config
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -52,7 +51,7 @@ func (c *Config) belongsTo(key string) string {
 
 // isDefault reports whether a key has the value that it has unless given.
 func (c *Config) isDefault(key string) bool {
-	return reflect.DeepEqual(c.lookup(key).Interface(), Default().lookup(key).Interface())
+	return leafText(c.lookup(key)) == leafText(Default().lookup(key))
 }
 
 // setNames lists the sets that are texts, or those that are images.

@@ -86,5 +86,5 @@ func (c *Config) checkRecompute() error {
 // setting of: what a later source chooses may well leave it without a use.
 func (c *Config) wasGivenFor(key, choice string) bool {
 	at, given := c.positions[key]
-	return given && c.Position(choice).source <= at.source && leafText(c.lookup(key)) != leafText(Default().lookup(key))
+	return given && c.Position(choice).source <= at.source && !c.isDefault(key)
 }
