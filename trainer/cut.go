@@ -109,7 +109,7 @@ func stageLoads(c *config.Config, s schedule.Schedule) ([]parallel.StageLoad, er
 	held := heldBy(s)
 	var loads []parallel.StageLoad
 	for stage, owner := range s.Owners() {
-		loads = append(loads, parallel.StageLoad{Rank: owner, Held: held(stage), Recompute: slices.Contains(c.Parallel.Recompute, stage)})
+		loads = append(loads, parallel.StageLoad{Rank: owner, Held: held[stage], Recompute: slices.Contains(c.Parallel.Recompute, stage)})
 	}
 	if stage := slices.Max(append([]int{0}, c.Parallel.Recompute...)); stage >= len(loads) {
 		return nil, c.Errorf("parallel.recompute", "parallel.recompute names stage %d; parallel.pipeline: %d with parallel.schedule: %s has the stages 0 to %d",
@@ -132,11 +132,11 @@ func blockAt(costs []parallel.BlockCost, cut string) (int, error) {
 	return 0, errors.New("there is no block " + strconv.Quote(cut) + "; the model has\n" + names.Picture())
 }
 
-// heldBy tells how many micro-batches a stage holds at most.
-func heldBy(s schedule.Schedule) func(stage int) int {
+// heldBy counts the micro-batches that each stage holds at most.
+func heldBy(s schedule.Schedule) []int {
 	held := make([]int, len(s.Owners()))
+	now := make([]int, len(held))
 	for _, list := range s {
-		now := map[int]int{}
 		for _, a := range list {
 			switch a.Kind {
 			case schedule.Forward:
@@ -147,5 +147,5 @@ func heldBy(s schedule.Schedule) func(stage int) int {
 			}
 		}
 	}
-	return func(stage int) int { return held[stage] }
+	return held
 }

@@ -51,7 +51,6 @@ type dryRun struct {
 	partners       *absent
 	list           schedule.Schedule // of the longest column
 	timing         schedule.Timing
-	held           func(stage int) int
 	counted        bool // times are no measured ones
 }
 
@@ -83,7 +82,7 @@ func (d *dryRun) prepare() (err error) {
 			return err
 		}
 	}
-	d.owners, d.held = d.list.Owners(), heldBy(d.list)
+	d.owners = d.list.Owners()
 	if d.pipeline, err = cutModel(c, costs, d.list); err != nil {
 		return err
 	}
@@ -116,10 +115,10 @@ func (d *dryRun) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "stage\tplace\tblocks\tforward ms\tbackward ms\tmicro-batches held\tactivations\tweights, gradients, optimizer\tpeak memory")
 	for stage, place := range d.owners {
-		c := d.pipeline.Cost(stage)
+		c, held := d.pipeline.Cost(stage), d.pipeline.Loads[stage].Held
 		weights := float64(2*c.Parameters) + d.ownStates(states*c.Parameters)
-		activations := c.Activations * d.held(stage)
-		fmt.Fprintf(t, "%d\t%d\t%s\t%.3g\t%.3g\t%d\t%s\t%s\t%s\n", stage, place, c.Name, c.Forward, c.Backward, d.held(stage),
+		activations := c.Activations * held
+		fmt.Fprintf(t, "%d\t%d\t%s\t%.3g\t%.3g\t%d\t%s\t%s\t%s\n", stage, place, c.Name, c.Forward, c.Backward, held,
 			amount(float64(activations)), amount(weights), amount(float64(activations)+weights))
 	}
 	if err := t.Flush(); err != nil {

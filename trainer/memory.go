@@ -46,13 +46,15 @@ func inBytes(bytes float64) string {
 	return fmt.Sprintf("%.0f GiB", bytes/(1<<30))
 }
 
-// activations returns how many bytes a forward pass keeps of each sample: what
+// activations returns how many bytes a forward pass keeps of each sample, in the
+// largest stage, and how many all micro-batches that are held at once do: what
 // a second sample adds to a first one. The passes are those of an evaluation,
 // which leave the model as it is, but forget nothing; their kernels do nothing.
 // The parameters must have memory.
-func (s *session) activations() (bytes float64, err error) {
+func (s *session) activations() (bytes, held float64, err error) {
 	if s.isCut() {
-		return s.stageActivations(), nil
+		bytes, held = s.stageActivations()
+		return bytes, held, nil
 	}
 	measure := func() (err error) {
 		defer nn.Catch(&err)
@@ -65,7 +67,7 @@ func (s *session) activations() (bytes float64, err error) {
 	} else {
 		err = measure()
 	}
-	return bytes, err
+	return bytes, bytes, err
 }
 
 // keeps is what a forward pass of n samples holds at its end or, with

@@ -46,7 +46,7 @@ func TestActivationsOfASample(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := prepared(t, c.set...)
 			require.NoError(t, nn.Materialize(s.device, s.model.Blocks, 1))
-			got, err := s.activations()
+			got, _, err := s.activations()
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
 		})
@@ -57,7 +57,7 @@ func TestActivationsOfASample(t *testing.T) {
 func TestActivationsLeaveTheModelAlone(t *testing.T) {
 	s := prepared(t, "model.name=resnet20")
 	require.NoError(t, nn.Materialize(s.device, s.model.Blocks, 1))
-	got, err := s.activations()
+	got, _, err := s.activations()
 	require.NoError(t, err)
 	require.Positive(t, got)
 	for _, state := range nn.States(s.model.Blocks) {

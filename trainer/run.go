@@ -151,12 +151,12 @@ func (s *session) materialize() error {
 	if have == 0 {
 		return nil
 	}
-	activations, err := s.activations()
+	activations, held, err := s.activations()
 	if err != nil {
 		return err
 	}
 	s.expect = int(activations) * s.micro
-	return s.fitsMemory(have, activations*float64(s.heldHere()))
+	return s.fitsMemory(have, held)
 }
 
 // prepare builds what a step needs.

@@ -152,28 +152,13 @@ func (s *session) takeHashes(ctx context.Context, out *metrics.Summary) error {
 	return nil
 }
 
-// heldHere is how many micro-batches this rank holds at most, over its stages.
-func (s *session) heldHere() int {
-	if !s.isCut() {
-		return 1
-	}
-	list, err := s.scheduleOf(s.mostMicros())
-	if err != nil {
-		return 1 // which has been looked at before
-	}
-	held := 0
+// stageActivations returns what passes of this rank's stages keep of a sample: the
+// largest stage in one micro-batch, and all in those that they hold at once.
+func (s *session) stageActivations() (largest, held float64) {
 	for _, stage := range s.stages {
-		held += heldBy(list)(stage.Index)
+		bytes := float64(s.pipeline.Cost(stage.Index).Activations) / float64(s.micro)
+		largest = max(largest, bytes)
+		held += bytes * float64(s.pipeline.Loads[stage.Index].Held)
 	}
-	return held
-}
-
-// stageActivations is the bytes that the largest stage of this rank keeps of a
-// sample.
-func (s *session) stageActivations() float64 {
-	most := 0
-	for _, stage := range s.stages {
-		most = max(most, s.pipeline.Cost(stage.Index).Activations)
-	}
-	return float64(most) / float64(s.micro)
+	return largest, held
 }

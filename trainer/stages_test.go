@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/parallel"
 )
 
 func TestAnnouncements(t *testing.T) {
@@ -29,6 +30,20 @@ func TestAnnouncements(t *testing.T) {
 		_, _, err := parseAnnouncement(line)
 		require.EqualError(t, err, want, line)
 	}
+}
+
+// Each stage of a rank counts with what it keeps itself, not with the largest's.
+func TestActivationsOfSeveralStages(t *testing.T) {
+	s := &session{micro: 2}
+	s.pipeline = &parallel.Pipeline{
+		Costs: []parallel.BlockCost{{Activations: 1000}, {Activations: 70}, {Activations: 70}, {Activations: 20}},
+		Cuts:  []int{1, 2, 3},
+		Loads: []parallel.StageLoad{{Held: 2}, {Rank: 1, Held: 2}, {Rank: 1, Held: 1}, {Held: 3}},
+	}
+	s.stages = []parallel.Stage{{Index: 0}, {Index: 3}}
+	largest, held := s.stageActivations()
+	require.Equal(t, 500.0, largest)
+	require.Equal(t, 2*500.0+3*10, held)
 }
 
 func FuzzAnnouncement(f *testing.F) {
