@@ -27,7 +27,10 @@ type lent struct {
 // newFeeder starts to prepare parts; hold is how many are held at a time.
 func (s *session) newFeeder(filler data.Filler, parts iter.Seq[data.Part], hold int) (*feeder, error) {
 	loader, err := data.NewLoader(filler, parts, data.LoaderConfig{Micro: s.micro, Workers: s.cfg.Data.Workers, Hold: hold})
-	return &feeder{session: s, loader: loader}, err
+	if err != nil {
+		return nil, err
+	}
+	return &feeder{session: s, loader: loader}, nil
 }
 
 // feed is the executor's parallel.Feed.
@@ -60,7 +63,7 @@ func (f *feeder) take() *lent {
 
 // mostFed returns how many micro-batches a rank's list holds samples of at one
 // time: from the first action that reads them, which asks for those before them
-// too, to the last. first and last tell whether the rank has these stages.
+// too, to the last.
 func mostFed(list []schedule.Action, stages int) int {
 	readers := func(a schedule.Action) bool { return a.Stage == 0 || a.Stage == stages-1 }
 	training, need := false, map[int]int{} // by micro-batch: the readers that are not done
@@ -76,12 +79,11 @@ func mostFed(list []schedule.Action, stages int) int {
 			continue
 		}
 		if a.Kind == schedule.Forward {
-			for ; fed <= a.Micro; fed++ {
-				held++
-			}
+			held += max(a.Micro+1-fed, 0)
+			fed = max(fed, a.Micro+1)
 			most = max(most, held)
 		}
-		if lands := a.Kind == schedule.Forward && !training || a.Kind == schedule.Backward || a.Kind == schedule.Weight; lands {
+		if a.Kind == schedule.Backward || a.Kind == schedule.Weight || a.Kind == schedule.Forward && !training {
 			if need[a.Micro]--; need[a.Micro] == 0 {
 				held--
 			}
