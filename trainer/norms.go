@@ -2,11 +2,9 @@ package trainer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/parallel"
 )
 
 // joinNorms makes the group of ranks over which BatchNorms take their statistics;
@@ -26,12 +24,4 @@ func (s *session) closeNorms() error {
 		return nil
 	}
 	return s.norms.Close()
-}
-
-// diverged explains a loss that is no finite number.
-func diverged(err error) error {
-	if e := (*parallel.LossError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("%w: %w; a smaller optim.lr, or optim.clip_norm, may help", ErrDiverged, err)
-	}
-	return err
 }

@@ -30,6 +30,14 @@ func (s *session) update(index int, o parallel.Outcome, rate float32) error {
 	return err
 }
 
+// diverged explains a loss that is no finite number.
+func diverged(err error) error {
+	if e := (*parallel.LossError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%w: %w; a smaller optim.lr, or optim.clip_norm, may help", ErrDiverged, err)
+	}
+	return err
+}
+
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // skipped tells of an overflow.
