@@ -27,6 +27,9 @@ func (g *Group) Memory(c Call) (scratch, copied int, err error) {
 	return prog.scratch, copied, nil
 }
 
+// Blame has the running call know that whom it waits for waits for peer.
+func (g *Group) Blame(sequence uint64, peer int) { g.executor.guard.blame(sequence, peer) }
+
 // Internals under test.
 var (
 	Widen  = widen

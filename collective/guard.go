@@ -100,7 +100,7 @@ func (d *guard) expired() {
 	switch {
 	case suspect != nil:
 		err = &peerFailure{suspect.peer, fmt.Errorf("%w; waited %v for it: %w", suspect.err, timeout, context.DeadlineExceeded)}
-	case d.blamed >= 0:
+	case d.blamed >= 0 && peer >= 0: // else the peer has come since, and this rank works
 		err = &peerFailure{d.blamed, fmt.Errorf("waited %v for rank %d, which waits for it: %w", timeout, d.group.ranks[peer], context.DeadlineExceeded)}
 	case peer >= 0:
 		err = &peerFailure{peer, fmt.Errorf("waited %v for it: %w", timeout, context.DeadlineExceeded)}
@@ -125,7 +125,7 @@ func (d *guard) waitsFor(sequence uint64) int {
 	switch {
 	case d.work == nil || d.work.sequence != sequence:
 		return -1
-	case d.blamed >= 0:
+	case d.blamed >= 0 && peer >= 0: // else the peer has come since, and this rank works
 		return d.blamed
 	}
 	return d.peer()
