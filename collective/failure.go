@@ -119,7 +119,7 @@ func (g *Group) describe(w *Work, err error) *PeerError {
 	var peer *peerFailure
 	switch {
 	case errors.As(err, &mismatch):
-		e.Peer = mismatch.Peer
+		e.Peer = slices.Index(g.ranks, mismatch.Peer)
 	case errors.As(err, &peer):
 		e.Peer, e.Err = peer.peer, peer.err
 	case errors.As(err, &link):

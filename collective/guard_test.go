@@ -49,3 +49,25 @@ func TestLateByItself(t *testing.T) {
 		})
 	})
 }
+
+// Ranks of a sub-group that run different calls are named as in the world.
+func TestDifferentCallsOfASubGroup(t *testing.T) {
+	onRanks(t, 3, plainConfig, func(ctx context.Context, g *collective.Group) error {
+		sub, err := g.Sub(ctx, []int{1, 2})
+		if err != nil || sub == nil {
+			return err
+		}
+		defer sub.Close()
+		call := collective.Call{Kind: plan.Barrier}
+		if g.Rank() == 2 {
+			call = collective.Call{Kind: plan.AllReduce, In: device.FromF32(make([]float32, 9))}
+		}
+		err = sub.Start(ctx, call).Wait(ctx)
+		for _, want := range []string{"ranks run different calls: rank ", "rank 1 call 1 (barrier", "rank 2 call 1 (all-reduce"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("rank %d: %w", g.Rank(), err)
+			}
+		}
+		return nil
+	})
+}

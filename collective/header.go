@@ -113,7 +113,7 @@ func (h header) String() string {
 
 // MismatchError says that two ranks run different calls.
 type MismatchError struct {
-	Rank, Peer   int
+	Rank, Peer   int // as the transport counts
 	Mine, Theirs string
 }
 
@@ -121,9 +121,9 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("ranks run different calls: rank %d %s, rank %d %s", e.Rank, e.Mine, e.Peer, e.Theirs)
 }
 
-// mismatch builds the error for a message of another call, or of the same call
-// with other sizes.
-func (h header) mismatch(rank, peer int, theirs header, want, got int) error {
+// mismatch builds the error for a peer's message of another call than h, or of the
+// same call with other sizes.
+func (g *Group) mismatch(h header, peer int, theirs header, want, got int) error {
 	mine, other := fmt.Sprintf("call %d (%v", h.sequence, h), fmt.Sprintf("call %d (%v", theirs.sequence, theirs)
 	switch {
 	case h.algorithm != theirs.algorithm:
@@ -139,7 +139,7 @@ func (h header) mismatch(rank, peer int, theirs header, want, got int) error {
 	if mine == other && h.number != theirs.number {
 		return &peerFailure{peer, fmt.Errorf("a message was lost on the way: its message %d arrived in place of %d", theirs.number, h.number)}
 	}
-	return &MismatchError{Rank: rank, Peer: peer, Mine: mine + ")", Theirs: other + ")"}
+	return &MismatchError{Rank: g.ranks[g.rank], Peer: g.ranks[peer], Mine: mine + ")", Theirs: other + ")"}
 }
 
 func (o Op) String() string {

@@ -210,5 +210,5 @@ func (r *receiver) explain(err error) error {
 	if !ok {
 		return err
 	}
-	return r.want.mismatch(r.group.rank, r.peer, theirs, length.Want-headerSize, length.Got-headerSize)
+	return r.group.mismatch(r.want, r.peer, theirs, length.Want-headerSize, length.Got-headerSize)
 }

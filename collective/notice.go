@@ -128,7 +128,7 @@ func (g *Group) compare(peer int, theirs []byte) {
 	}
 	g.kill(nil, &PeerError{
 		Generation: g.config.Generation, Group: g.config.Name, Sequence: mine.sequence, Rank: g.rank, Peer: peer, Global: g.ranks,
-		Call: mine.String(), Err: mine.mismatch(g.rank, peer, their, 0, 0),
+		Call: mine.String(), Err: g.mismatch(mine, peer, their, 0, 0),
 	})
 }
 

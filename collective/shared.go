@@ -100,7 +100,7 @@ func (e *executor) checkPeer(peer int, head []byte) error {
 		if !known {
 			return &peerFailure{peer, fmt.Errorf("it runs something unknown")}
 		}
-		return e.shared.want.mismatch(e.group.rank, peer, theirs, 0, 0)
+		return e.group.mismatch(e.shared.want, peer, theirs, 0, 0)
 	}
 	e.receive.learn(latest)
 	return nil
@@ -112,18 +112,13 @@ func (e *executor) foldShared(dst device.Buf, parts []device.Buf) {
 	half := dst.Type == device.F16 || dst.Type == device.BF16
 	switch {
 	case dst.Len == 0:
-	case half && op != Sum:
-		foldHalves(op, dst, parts)
-	case op == Sum || op == Mean:
+	case op == Sum || op == Mean && !half:
 		e.group.reducer.Fold(dst, parts)
 		if op == Mean {
 			Divide(dst, len(parts))
 		}
 	default:
-		copy(dst.Bytes(), parts[0].Bytes())
-		for _, part := range parts[1:] {
-			e.group.reducer.Reduce(op.kernel(), dst, part)
-		}
+		FoldParts(e.group.reducer, op, dst, parts)
 	}
 }
 
