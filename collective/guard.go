@@ -125,7 +125,7 @@ func (d *guard) waitsFor(sequence uint64) int {
 	switch {
 	case d.work == nil || d.work.sequence != sequence:
 		return -1
-	case d.blamed >= 0 && peer >= 0: // else the peer has come since, and this rank works
+	case d.blamed >= 0:
 		return d.blamed
 	}
 	return d.peer()
