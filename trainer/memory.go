@@ -47,19 +47,19 @@ func inBytes(bytes float64) string {
 }
 
 // activations returns how many bytes a forward pass keeps of each sample, in the
-// largest stage, and how many all micro-batches that are held at once do: what
+// smallest stage, and how many all micro-batches that are held at once do: what
 // a second sample adds to a first one. The passes are those of an evaluation,
 // which leave the model as it is, but forget nothing; their kernels do nothing.
 // The parameters must have memory.
-func (s *session) activations() (bytes, held float64, err error) {
+func (s *session) activations() (least, held float64, err error) {
 	if s.isCut() {
-		bytes, held = s.stageActivations()
-		return bytes, held, nil
+		least, held = s.stageActivations()
+		return least, held, nil
 	}
 	measure := func() (err error) {
 		defer nn.Catch(&err)
 		one := s.keeps(1)
-		bytes = float64(s.keeps(2) - one)
+		least = float64(s.keeps(2) - one)
 		return nil
 	}
 	if s.partners != nil { // some of whom may not measure
@@ -67,7 +67,7 @@ func (s *session) activations() (bytes, held float64, err error) {
 	} else {
 		err = measure()
 	}
-	return bytes, bytes, err
+	return least, least, err
 }
 
 // keeps is what a forward pass of n samples holds at its end or, with

@@ -39,7 +39,7 @@ type session struct {
 	grid
 
 	micro    int
-	expect   int // bytes of activations of a micro-batch, 0 where that is not known
+	expect   int // bytes that a micro-batch takes at least in any stage, 0 where that is not known
 	training data.Filling
 	testing  data.Filling
 	contents [2]string // what data.Source.Describe says of the two
@@ -151,11 +151,11 @@ func (s *session) materialize() error {
 	if have == 0 {
 		return nil
 	}
-	activations, held, err := s.activations()
+	least, held, err := s.activations()
 	if err != nil {
 		return err
 	}
-	s.expect = int(activations) * s.micro
+	s.expect = int(least) * s.micro
 	return s.fitsMemory(have, held)
 }
 

@@ -153,12 +153,14 @@ func (s *session) takeHashes(ctx context.Context, out *metrics.Summary) error {
 }
 
 // stageActivations returns what passes of this rank's stages keep of a sample: the
-// largest stage in one micro-batch, and all in those that they hold at once.
-func (s *session) stageActivations() (largest, held float64) {
-	for _, stage := range s.stages {
+// smallest stage in one micro-batch, and all in those that they hold at once.
+func (s *session) stageActivations() (least, held float64) {
+	for i, stage := range s.stages {
 		bytes := float64(s.pipeline.Cost(stage.Index).Activations) / float64(s.micro)
-		largest = max(largest, bytes)
+		if i == 0 || bytes < least {
+			least = bytes
+		}
 		held += bytes * float64(s.pipeline.Loads[stage.Index].Held)
 	}
-	return largest, held
+	return least, held
 }
