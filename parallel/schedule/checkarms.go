@@ -4,13 +4,7 @@ import "slices"
 
 // arms checks Arm and Wait, which no rank has or every rank.
 func (c *checker) arms() error {
-	armed := false
-	for _, list := range c.s {
-		for _, a := range list {
-			armed = armed || a.Kind == Arm || a.Kind == Wait
-		}
-	}
-	if !armed {
+	if !c.s.hasArms() {
 		return nil
 	}
 	order := make([][]int, len(c.s))

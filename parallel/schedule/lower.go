@@ -79,12 +79,13 @@ func (l *lowering) sendOf(from Position) (message, bool) {
 	m := message{from: from}
 	switch a.Kind {
 	case Forward:
-		m.send, m.recv = Action{SendForward, a.Stage, a.Micro}, Action{RecvForward, a.Stage + 1, a.Micro}
+		m.send = Action{SendForward, a.Stage, a.Micro}
 	case Backward, Input:
-		m.send, m.recv = Action{SendBackward, a.Stage, a.Micro}, Action{RecvBackward, a.Stage - 1, a.Micro}
+		m.send = Action{SendBackward, a.Stage, a.Micro}
 	default:
 		return m, false
 	}
+	m.recv = otherEnd(m.send)
 	stage := m.recv.Stage
 	if stage < 0 || stage >= len(l.owners) || l.owners[stage] < 0 || l.owners[stage] == from.Rank {
 		return m, false

@@ -34,13 +34,10 @@ func (s Schedule) Stages() [][]int {
 // Peer returns the rank at the other end of a send or receive; owners is what
 // Owners returned. It is -1 for other actions.
 func Peer(owners []int, a Action) int {
-	switch a.Kind {
-	case SendForward, RecvBackward:
-		return owners[a.Stage+1]
-	case RecvForward, SendBackward:
-		return owners[a.Stage-1]
+	if a.Kind < SendForward {
+		return -1
 	}
-	return -1
+	return owners[otherEnd(a).Stage]
 }
 
 // BatchEnd returns the end of the batch that begins at list[i], of a lowered
