@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 )
@@ -146,7 +147,7 @@ func (g *GradFusion) failures(ctx context.Context, w *layout) error {
 	own := g.failed
 	g.failed = nil
 	if len(w.places) == 1 {
-		return &RankError{Step: g.step + 1, Rank: g.layout.own, Alone: len(g.layout.places) == 1, Err: own}
+		return &RankError{Step: g.step + 1, Rank: w.from, Alone: len(g.layout.places) == 1, Err: own}
 	}
 	message := []byte{}
 	if own != nil {
@@ -176,13 +177,13 @@ func (g *GradFusion) failures(ctx context.Context, w *layout) error {
 
 // finite returns a *LossError for the first micro-batch whose loss is no finite
 // number.
-func (l *leaves) finite(step int, w layout) error {
-	micro := 0
+func (l *leaves) finite(step int, w *layout) error {
 	for _, r := range w.losses {
-		width := w.places[r].width
-		for at := l.bounds[r] + leafStart; at < l.bounds[r+1]; at += width {
+		place := w.places[r]
+		micro, _ := data.Run(l.count, place.columns, place.column)
+		for at := l.bounds[r] + leafStart; at < l.bounds[r+1]; at += place.width {
 			if v := l.all[at]; math.IsNaN(v) || math.IsInf(v, 0) {
-				return &LossError{Step: step, Micro: micro, Rank: r, Loss: v}
+				return &LossError{Step: step, Micro: micro, Rank: w.from + r, Loss: v}
 			}
 			micro++
 		}

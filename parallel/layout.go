@@ -13,6 +13,7 @@ import (
 type layout struct {
 	world  collective.Comm
 	own    int     // this rank in the world
+	from   int     // the rank of the world that places begins with
 	stages int     // of the model
 	places []place // by rank of the world
 	losses []int   // by column: the rank whose losses count

@@ -121,7 +121,7 @@ func (g *GradFusion) mergeLeaves(ctx context.Context, verdict uint64) (agreed ui
 	l.gathered(*w, w.losses)
 	g.outcome = l.outcome()
 	g.judge()
-	if err := l.finite(g.step+1, *w); err != nil && !g.skip {
+	if err := l.finite(g.step+1, w); err != nil && !g.skip {
 		return 0, err
 	}
 	g.weigh()

@@ -76,7 +76,7 @@ func (g *GradFusion) scope() *layout {
 		return &g.layout
 	}
 	if g.local.alone.places == nil {
-		g.local.alone = layout{world: g.layout.world, stages: g.layout.stages,
+		g.local.alone = layout{world: g.layout.world, stages: g.layout.stages, from: g.layout.own,
 			places: g.layout.places[g.layout.own : g.layout.own+1], losses: []int{0}, twins: []int{0}}
 	}
 	return &g.local.alone

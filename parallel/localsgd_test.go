@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -153,6 +154,29 @@ func TestLocalSGDSendsNothingBetween(t *testing.T) {
 				require.Equal(t, start, rank.values())
 			}
 		}
+		return nil
+	}))
+}
+
+// A loss that is not finite in a step between is that of a micro-batch and a rank
+// of the whole job.
+func TestLocalSGDSaysWhoseLossIsNotFinite(t *testing.T) {
+	require.NoError(t, world(t.Context(), 2, func(ctx context.Context, c collective.Comm) error {
+		rank, err := newLocalRank(ctx, c, mlpConfig, FusionConfig{LocalSGD: 4})
+		if err != nil {
+			return err
+		}
+		defer rank.g.Close()
+		if params := rank.model.Params(); c.Rank() == 1 {
+			params[len(params)-1].Value.F32()[0] = float32(math.NaN())
+		}
+		err = manual(4, true)(ctx, c, rank.g, rank.model, newSamples(16, 1, 4))
+		if c.Rank() == 0 {
+			return err
+		}
+		var loss *LossError
+		require.ErrorAs(t, err, &loss)
+		require.Equal(t, [2]int{1, 2}, [2]int{loss.Rank, loss.Micro}, "rank 1's first micro-batch is the third")
 		return nil
 	}))
 }
