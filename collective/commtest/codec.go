@@ -136,7 +136,8 @@ func exactCodec(ctx context.Context, g *collective.Group, length int, acrossHost
 				return fmt.Errorf("%v of %d encoded values: the input was changed", op, length)
 			}
 			for i := range length {
-				if codec.begun[i] != codec.summed[i] || codec.begun[i] && codec.encoded[i] {
+				once := codec.begun[i] != codec.encoded[i]
+				if codec.begun[i] != codec.summed[i] || codec.begun[i] && !once || g.Size() > 1 && !acrossHosts && !once {
 					return fmt.Errorf("element %d of %d: begun %v, summed %v, encoded %v", i, length, codec.begun[i], codec.summed[i], codec.encoded[i])
 				}
 			}
