@@ -245,18 +245,30 @@ func TestCancelled(t *testing.T) {
 func TestWires(t *testing.T) {
 	broadcast, err := ParseOperation("broadcast")
 	require.NoError(t, err)
-	for _, tt := range []struct {
-		algorithms []string
-		want       []string
-	}{{nil, []string{"auto", "f16", "int4", "topk"}}, {[]string{"ring"}, []string{"ring", "auto", "f16", "int4", "topk"}}} {
+	ofCall := func(c collective.Call) string {
+		if c.Codec != nil {
+			return c.Codec.Name()
+		}
+		return c.Algorithm
+	}
+	formats := []string{"f16", "int4", "topk 0.01"}
+	for _, tt := range []struct{ algorithms, plain []string }{
+		{nil, []string{"auto"}},
+		{[]string{"ring"}, []string{"ring", "auto"}},
+		{[]string{"auto", "ring"}, []string{"auto", "ring"}},
+	} {
 		results := run(t, 3, collective.GroupConfig{}, Config{Operations: []Operation{Operations()[0], broadcast}, Types: []device.Type{device.F32, device.F16},
-			Sizes: []int{4000, 600_000}, Algorithms: tt.algorithms, Wires: []string{"f32", "f16", "int4", "topk"}, Iterations: 2, Warmup: 1})
-		seen := map[string]int{}
+			Sizes: []int{4000, 600_000}, Algorithms: tt.algorithms, Wires: []string{"f32", "f16", "int4", "topk"}, Iterations: 2, Warmup: 1, Chosen: ofCall})
+		seen := map[string][]string{}
 		for _, r := range results {
 			require.True(t, r.Correct, "%+v", r)
-			seen[r.Op+" "+r.DType]++
+			what := r.Op + " " + r.DType
+			seen[what] = append(seen[what], r.Algorithm)
 		}
-		n := len(tt.want)
-		require.Equal(t, map[string]int{"allreduce f32": 2 * n, "allreduce f16": 2 * (n - 3), "broadcast f32": 2 * seen["broadcast f16"] / 2, "broadcast f16": seen["broadcast f16"]}, seen)
+		twice := func(names ...string) []string { return slices.Repeat(names, 2) } // for two sizes
+		plain := twice(tt.plain...)
+		require.Equal(t, map[string][]string{
+			"allreduce f32": twice(slices.Concat(tt.plain, formats)...), "allreduce f16": plain, "broadcast f32": plain, "broadcast f16": plain,
+		}, seen)
 	}
 }

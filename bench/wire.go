@@ -2,8 +2,8 @@ package bench
 
 import (
 	"math"
+	"slices"
 
-	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/wire"
@@ -25,9 +25,11 @@ func (r *runner) variants(op Operation, t device.Type) (all []variant) {
 	}
 	for _, name := range r.Wires {
 		switch {
-		case name == "f32" && op.Does(auto):
-			all = append(all, variant{algorithm: auto})
-		case !op.SendReceive && op.Kind == plan.AllReduce && t == device.F32 && name != "f32":
+		case name == "f32":
+			if v := (variant{algorithm: auto}); !slices.Contains(all, v) {
+				all = append(all, v)
+			}
+		case !op.SendReceive && op.Kind == plan.AllReduce && t == device.F32:
 			all = append(all, variant{wire: name})
 		}
 	}
@@ -88,5 +90,3 @@ func (t *trial) near() bool {
 	}
 	return true
 }
-
-var _ collective.Codec = (*wire.Codec)(nil)
