@@ -69,7 +69,9 @@ func parseBench(args []string) (*benchOptions, error) {
 	} else if err != nil {
 		var known []string
 		flags.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
-		return nil, benchFlagError(err, known)
+		return nil, flagError(err, func(name string) error {
+			return usage("unknown flag -%s of train bench%s", name, suggestion(name, known))
+		})
 	}
 	if rest := flags.Args(); len(rest) > 0 {
 		return nil, usage("%q is no flag and belongs to none, as in \"train bench -op broadcast\"", rest[0])
@@ -94,17 +96,6 @@ func parseBench(args []string) (*benchOptions, error) {
 		return o, o.readScaling(raw, given)
 	}
 	return o, o.readCollective(raw, given)
-}
-
-func benchFlagError(err error, known []string) error {
-	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return usage("unknown flag -%s of train bench%s", name, suggestion(name, known))
-	}
-	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return usage("-%s wants a value", name)
-	}
-	return usage("%s", text)
 }
 
 // number reads a flag of a whole number.

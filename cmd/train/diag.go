@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -55,15 +54,22 @@ func (c *command) runDiag(args []string) error {
 	flags.StringVar(&table, "rank-table", "", "")
 	flags.StringVar(&fix, "fix", "", "")
 	flags.BoolVar(&asJSON, "json", false, "")
+	missing := ""
 	for _, later := range []string{"nproc", "hosts", "listen", "connect"} {
-		flags.Func(later, "", func(string) error { return fmt.Errorf("-%s is not in this version yet", later) })
+		flags.Func(later, "", func(string) error {
+			missing = later
+			return errors.ErrUnsupported
+		})
 	}
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
 		return c.help([]string{"diag"})
-	} else if err != nil {
-		return diagFlagError(err)
-	}
-	switch {
+	case missing != "":
+		return usage("train diag -%s is not in this version yet", missing)
+	case err != nil:
+		return flagError(err, func(name string) error {
+			return usage("unknown flag -%s%s", name, suggestion(name, []string{"rank-table", "fix", "json"}))
+		})
 	case len(flags.Args()) > 0:
 		return usage("%q is no flag and belongs to none, as in \"train diag -rank-table hccl.json\"", flags.Arg(0))
 	case table == "":
@@ -80,20 +86,6 @@ func (c *command) runDiag(args []string) error {
 		_, err = io.WriteString(c.stdout, d.String())
 	}
 	return errors.Join(refused, err)
-}
-
-func diagFlagError(err error) error {
-	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return usage("unknown flag -%s%s", name, suggestion(name, []string{"rank-table", "fix", "json"}))
-	}
-	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return usage("-%s wants a value", name)
-	}
-	if _, later, ok := strings.Cut(text, ": -"); ok {
-		return usage("train diag -%s", later)
-	}
-	return usage("%s", text)
 }
 
 // diagnose reads a table.
@@ -140,14 +132,13 @@ func (d *diagnosis) fix(out string) error {
 	case beyond > 0:
 		return usage("%s is not valid, and %d of its faults only you can mend: those without a repair", d.File, beyond)
 	}
-	text := d.table.JSON()
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
 		return usage("-fix: %s is there already, and is not overwritten", out)
 	} else if err != nil {
 		return usage("-fix: %v", err)
 	}
-	_, err = io.Copy(file, bytes.NewReader(text))
+	_, err = file.Write(d.table.JSON())
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(fmt.Errorf("-fix: %w", err), os.Remove(out))
 	}

@@ -35,7 +35,7 @@ func parseOptions(args []string) (options, error) {
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return o, err
 	} else if err != nil {
-		return o, flagError(args, err)
+		return o, flagError(err, unknownOption)
 	}
 	if rest := flags.Args(); len(rest) > 0 {
 		return o, usage("%q is no flag and belongs to none; every setting is a flag, as in \"train -config resnet.yaml -set optim.lr=0.05\"", rest[0])
@@ -53,25 +53,29 @@ func parseOptions(args []string) (options, error) {
 	return o, nil
 }
 
-// flagError puts an error of package flag into a sentence.
-func flagError(args []string, err error) error {
+// flagError puts an error of package flag into a sentence; unknown does so where a
+// flag of that name does not exist.
+func flagError(err error, unknown func(name string) error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		switch name {
-		case "hosts":
-			return usage("-hosts (starting processes on other hosts) is not in this version yet; start the ranks yourself with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT")
-		}
-		for _, key := range config.Keys() {
-			if key == name || strings.HasSuffix(key, "."+name) {
-				return usage("unknown flag -%s; %s is a key of the configuration: write -set %s=VALUE", name, key, key)
-			}
-		}
-		return usage("unknown flag -%s%s", name, suggestion(name, []string{"config", "nproc", "set", "summary", "resume", "help"}))
+		return unknown(name)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 		return usage("-%s wants a value", name)
 	}
 	return usage("%s", text)
+}
+
+func unknownOption(name string) error {
+	if name == "hosts" {
+		return usage("-hosts (starting processes on other hosts) is not in this version yet; start the ranks yourself with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT")
+	}
+	for _, key := range config.Keys() {
+		if key == name || strings.HasSuffix(key, "."+name) {
+			return usage("unknown flag -%s; %s is a key of the configuration: write -set %s=VALUE", name, key, key)
+		}
+	}
+	return usage("unknown flag -%s%s", name, suggestion(name, []string{"config", "nproc", "set", "summary", "resume", "help"}))
 }
 
 func suggestion(name string, known []string) string {
