@@ -71,21 +71,20 @@ func (j *job) load() (*config.Config, error) {
 // fits checks what depends on the number of ranks, so that a mistake is told
 // once and before anything starts.
 func (j *job) fits(world int) error {
-	err := built(j.config, j.environ)
-	columns := 0
-	if err == nil {
-		columns, err = config.Columns(j.config, world)
+	if err := built(j.config, j.environ); err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = config.Batches(j.config, columns)
+	columns, err := config.Columns(j.config, world)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = rankTable(j.config, world)
+	if _, err := config.Batches(j.config, columns); err != nil {
+		return err
 	}
-	if err == nil {
-		err = trainer.Fits(j.config, world)
+	if _, err := rankTable(j.config, world); err != nil {
+		return err
 	}
-	return err
+	return trainer.Fits(j.config, world)
 }
 
 // result is what rank 0 leaves at the end: the figures as files and, in words,
