@@ -92,8 +92,8 @@ type seat struct {
 	store     hccl.Store
 }
 
-// join makes a rank's Comm on its device. The caller calls leave when it has
-// closed nothing itself: it closes the Comm, the device and the runtime.
+// join makes a rank's Comm on its device. leave closes both, and the runtime with
+// its last rank; the caller closes none of them itself.
 func (a *accelerator) join(ctx context.Context, c *config.Config, s seat, reducer collective.Reducer, events *observe.Recorder) (comm collective.Comm, leave func() error, err error) {
 	rank, size := s.transport.Rank(), s.transport.Size()
 	index, err := a.index(c, s, size)
