@@ -6,8 +6,15 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
+// requireUpdate checks that w is float32, which masters are in any case, and that
+// another tensor is so and as long.
+func requireUpdate(kernel string, w device.Buf, name string, other device.Buf) {
+	device.Require(kernel, "w", w, device.F32, w.Len)
+	device.RequireSame(kernel, name, other, w)
+}
+
 func (k *kernels) SGD(u device.Update, w, grad, momentum device.Buf) {
-	requireFloats("SGD", "w", w, "grad", grad)
+	requireUpdate("SGD", w, "grad", grad)
 	if u.Momentum != 0 {
 		device.RequireSame("SGD", "momentum", momentum, w)
 	} else {
@@ -20,7 +27,7 @@ func (k *kernels) SGD(u device.Update, w, grad, momentum device.Buf) {
 }
 
 func (k *kernels) Adam(u device.Update, w, grad, m, v device.Buf) {
-	requireFloats("Adam", "w", w, "grad", grad)
+	requireUpdate("Adam", w, "grad", grad)
 	device.RequireSame("Adam", "m", m, w)
 	device.RequireSame("Adam", "v", v, w)
 	first := 1 - math.Pow(float64(u.Beta1), float64(u.Step))

@@ -26,7 +26,7 @@ type rmsNumbers struct {
 }
 
 func (k *kernels) RMSProp(u device.Update, w, grad, square, momentum device.Buf) {
-	requireFloats("RMSProp", "w", w, "grad", grad)
+	requireUpdate("RMSProp", w, "grad", grad)
 	device.RequireSame("RMSProp", "square", square, w)
 	if u.Momentum != 0 {
 		device.RequireSame("RMSProp", "momentum", momentum, w)
@@ -39,7 +39,7 @@ func (k *kernels) RMSProp(u device.Update, w, grad, square, momentum device.Buf)
 }
 
 func (k *kernels) AdaGrad(u device.Update, w, grad, sum device.Buf) {
-	requireFloats("AdaGrad", "w", w, "grad", grad)
+	requireUpdate("AdaGrad", w, "grad", grad)
 	device.RequireSame("AdaGrad", "sum", sum, w)
 	k.runElements(elementsTask{op: opAdaGrad, n: w.Len, dst: w, a: grad, b: sum, rms: rmsNumbers{
 		scale: u.Scale, decay: u.WeightDecay, epsilon: u.Epsilon, rate: u.LR,
@@ -47,7 +47,7 @@ func (k *kernels) AdaGrad(u device.Update, w, grad, sum device.Buf) {
 }
 
 func (k *kernels) LAMBMoments(u device.Update, squares, w, grad, m, v device.Buf) {
-	requireFloats("LAMBMoments", "w", w, "grad", grad)
+	requireUpdate("LAMBMoments", w, "grad", grad)
 	device.RequireSame("LAMBMoments", "m", m, w)
 	device.RequireSame("LAMBMoments", "v", v, w)
 	device.Require("LAMBMoments", "squares", squares, device.F64, (w.Len+device.NormBlock-1)/device.NormBlock)
@@ -55,7 +55,7 @@ func (k *kernels) LAMBMoments(u device.Update, squares, w, grad, m, v device.Buf
 }
 
 func (k *kernels) LAMBStep(u device.Update, w, m, v device.Buf) {
-	requireFloats("LAMBStep", "w", w, "m", m)
+	requireUpdate("LAMBStep", w, "m", m)
 	device.RequireSame("LAMBStep", "v", v, w)
 	k.runElements(elementsTask{op: opLAMBStep, n: w.Len, dst: w, b: m, c: v, adam: lambNumbers(u)})
 }

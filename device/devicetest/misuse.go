@@ -11,6 +11,7 @@ import (
 // misuse requires the typed panics that package nn turns into errors.
 func misuse(t *testing.T, k device.Kernels) {
 	f := func(n int) device.Buf { return device.FromF32(make([]float32, n)) }
+	half := func(n int) device.Buf { return device.FromBytes(device.F16, make([]byte, 2*n)) }
 	one := device.FromF64(make([]float64, 1))
 	right := device.FromI32(make([]int32, 1))
 	conv := device.Conv{N: 1, C: 1, H: 3, W: 3, K: 1, R: 3, S: 3, StrideH: 1, StrideW: 1}
@@ -31,6 +32,7 @@ func misuse(t *testing.T, k device.Kernels) {
 		"no parts": func() { k.Fold(f(1), nil) },
 		"channels": func() { k.CopyChannels(device.Plain, f(4), 4, 3, f(2), 2, 1, 1, 1) },
 		"dropout":  func() { k.Dropout(f(1), f(1), 1, 0) },
+		"update":   func() { k.SGD(device.Update{LR: 1}, half(1), half(1), device.Buf{}) },
 		"norm state": func() {
 			k.BatchNormForward(device.BatchNorm{N: 1, C: 2, H: 1, W: 1}, f(2), f(2), f(1), f(2), f(2), f(2), device.Buf{})
 		},
