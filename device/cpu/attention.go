@@ -115,6 +115,7 @@ func (t *attentionTask) do(s *scratch, index int) {
 	}
 	if t.halves.used {
 		head.round(b, h)
+		s.attention.widened = attentionTask{}
 	}
 	s.tile = tile{}
 }

@@ -233,13 +233,7 @@ func (t *gradientTask) join(s *scratch, n, images, k, panels int) []float32 {
 	out := s.plane.floats(panels * images * plane)
 	for p := range panels {
 		for i := range images {
-			at := ((n+i)*device.Blocks(t.d.K) + k + p) * plane
-			to := out[(p*images+i)*plane:][:plane]
-			if t.dy.halves == nil {
-				copy(to, t.dy.floats[at:])
-			} else {
-				t.dy.read(to, at, at+plane)
-			}
+			t.dy.take(out[(p*images+i)*plane:][:plane], ((n+i)*t.blocksK()+k+p)*plane)
 		}
 	}
 	return out

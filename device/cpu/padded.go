@@ -38,11 +38,7 @@ func (p *padded) fill(dst []float32, src tensor, at, count int) {
 		dst = dst[p.top*whole:]
 		for range p.h {
 			clear(dst[:before])
-			if src.halves != nil {
-				src.kind.widen(dst[before:before+line], src.halves[at:at+line])
-			} else {
-				copy(dst[before:], src.floats[at:at+line])
-			}
+			src.take(dst[before:before+line], at)
 			clear(dst[before+line : whole])
 			dst, at = dst[whole:], at+line
 		}

@@ -40,6 +40,7 @@ func calls() map[string]func(k device.Kernels) {
 	pool := device.Pool{Kind: device.MaxPool, N: 4, C: 16, H: 8, W: 8, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1}
 	places := device.FromI32(make([]int32, pool.YLen()))
 	tilesY := ramp(tiles.YLen())
+	qkv16, dqkv16 := half.Slice(0, qkv.Len), half.Slice(qkv.Len, 2*qkv.Len)
 	return map[string]func(k device.Kernels){
 		"winograd forward":    func(k device.Kernels) { k.ConvForward(tiles, tilesY, x, w, device.Buf{}) },
 		"winograd input":      func(k device.Kernels) { k.ConvBackwardInput(tiles, dx, tilesY, w) },
@@ -56,6 +57,8 @@ func calls() map[string]func(k device.Kernels) {
 		"embedding backward":  func(k device.Kernels) { k.EmbeddingBackward(lookup, b, a, labels) },
 		"attention":           func(k device.Kernels) { k.AttentionForward(heads, attended, logsum, qkv) },
 		"attention backward":  func(k device.Kernels) { k.AttentionBackward(heads, dqkv, attended, qkv, attended, logsum) },
+		"attention, 16 bits":  func(k device.Kernels) { k.AttentionForward(heads, attended, logsum, qkv16) },
+		"attention back, 16":  func(k device.Kernels) { k.AttentionBackward(heads, dqkv16, attended, qkv16, attended, logsum) },
 		"norm of vectors": func(k device.Kernels) {
 			k.BatchNormBackward(columns, a, device.Buf{}, gradients, shifts, a, b, b, channels, channels, channels, false)
 		},

@@ -54,6 +54,15 @@ func (t *tensor) put(src []float32, lo int) {
 	copy(t.floats[lo:], src)
 }
 
+// take fills dst with the elements from lo on: the opposite of put.
+func (t *tensor) take(dst []float32, lo int) {
+	if t.halves != nil {
+		t.kind.widen(dst, t.halves[lo:lo+len(dst)])
+		return
+	}
+	copy(dst, t.floats[lo:lo+len(dst)])
+}
+
 // from returns t without its first elements.
 func (t *tensor) from(at int) tensor {
 	if t.halves != nil {
