@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
 )
 
 // halves is a codec of f16, in which small integers are exact.
@@ -41,6 +43,15 @@ func (halves) Encode(d []byte, v []float32, _ int) {
 
 func (c halves) EncodeSum(d []byte, v []float32, at int) { c.Encode(d, v, at) }
 
+// TestNothingEncodedAlone: a rank that sends to nobody loses nothing.
+func TestNothingEncodedAlone(t *testing.T) {
+	const third = float32(1) / 3 // no f16
+	b := []float32{third}
+	c := start(t, 1).comms[0]
+	require.NoError(t, collective.Run(t.Context(), c, collective.Call{Kind: plan.AllReduce, In: device.FromF32(b), Codec: halves{}}))
+	require.Equal(t, third, b[0])
+}
+
 func TestEncodedValues(t *testing.T) {
 	w := start(t, 3)
 	for _, err := range w.each(func(ctx context.Context, c collective.Comm) error {
@@ -68,4 +79,27 @@ func TestEncodedValues(t *testing.T) {
 	}) {
 		require.NoError(t, err)
 	}
+}
+
+// TestSpansOfEncodedValues: the call is seen, with what it sent: its encoded vector
+// and its part of the result.
+func TestSpansOfEncodedValues(t *testing.T) {
+	events := observe.NewRecorder(64)
+	w := start(t, 2, func(c *hccl.Config) {
+		if c.Rank == 0 {
+			c.Events = events
+		}
+	})
+	for _, err := range w.each(func(ctx context.Context, c collective.Comm) error {
+		return collective.Run(ctx, c, collective.Call{Kind: plan.AllReduce, In: device.FromF32(make([]float32, 100)), Codec: halves{}})
+	}) {
+		require.NoError(t, err)
+	}
+	var calls []int64
+	events.Drain(func(s observe.Span) {
+		if s.Kind == observe.Call && s.Lane == "world" {
+			calls = append(calls, s.Bytes)
+		}
+	})
+	require.Equal(t, []int64{200 + 100}, calls)
 }
