@@ -67,6 +67,3 @@ func (j *job) die(err error) error {
 	})
 	return first
 }
-
-// death is what ended this rank's Comms, or nil.
-func (j *job) death() error { return context.Cause(j.ctx) }
