@@ -108,15 +108,13 @@ func (g *GradFusion) EachKept(ctx context.Context, visit func(Named) error) erro
 // KeptDigests returns the SHA-256 of what each rank of the world keeps. It is
 // collective over the world.
 func (g *GradFusion) KeptDigests(ctx context.Context) (Named, error) {
-	h := sha256.New()
+	h := NewHasher()
 	for _, t := range g.keptTensors(g.stages...) {
-		n := Named{t.title(), []int{len(t.values)}, device.FromF32(t.values)}
-		writeHeader(h, n)
-		h.Write(n.Buf.Bytes())
+		h.Add(Named{t.title(), []int{len(t.values)}, device.FromF32(t.values)})
 	}
 	world := g.layout.world
 	all := device.FromU8(make([]byte, sha256.Size*world.Size()))
-	call := collective.Call{Kind: plan.AllGather, In: device.FromU8(h.Sum(nil)), Out: all, Label: "digests of what is kept"}
+	call := collective.Call{Kind: plan.AllGather, In: device.FromU8(h.sum.Sum(nil)), Out: all, Label: "digests of what is kept"}
 	if err := world.Start(ctx, call).Wait(ctx); err != nil {
 		return Named{}, fmt.Errorf("comparing what is kept: %w", err)
 	}

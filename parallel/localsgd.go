@@ -167,12 +167,6 @@ func (s *stage) averageStates(ctx context.Context) error {
 // localReduction leaves a bucket with this rank's own gradients.
 type localReduction struct{ done *collective.Work }
 
-func newLocalReduction() localReduction {
-	w, complete := collective.NewWork()
-	complete(nil)
-	return localReduction{w}
-}
-
 func (l localReduction) start(*bucket) *collective.Work { return l.done }
 
 func (localReduction) close() {}

@@ -40,9 +40,8 @@ type reducer struct {
 }
 
 func newReducer(ctx context.Context, cfg FusionConfig, comm collective.Comm, params []*nn.Param) *reducer {
-	r := &reducer{ctx: ctx, cfg: cfg, comm: comm, params: params, tied: map[*nn.Param]bool{}}
+	r := &reducer{ctx: ctx, cfg: cfg, comm: comm, params: params, tied: map[*nn.Param]bool{}, nothing: endedWork(nil)}
 	r.reduction = newReduction(r)
-	r.nothing = endedWork(nil)
 	return r
 }
 

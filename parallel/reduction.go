@@ -21,7 +21,7 @@ type reduction interface {
 func newReduction(r *reducer) reduction {
 	switch {
 	case r.cfg.LocalSGD > 0:
-		return newLocalReduction()
+		return localReduction{r.nothing}
 	case r.cfg.Deterministic:
 		return newCanonicalReduction(r)
 	case r.cfg.Wire.off():

@@ -79,7 +79,7 @@ func (r *reducer) scanTable(b *bucket) {
 }
 
 func (r *reducer) scanBuffer(b *bucket, grad device.Buf) {
-	n := (grad.Len + device.NormBlock - 1) / device.NormBlock
+	n := blocks(grad.Len)
 	if len(r.squares) < n {
 		r.squares = make([]float64, n)
 	}
@@ -148,7 +148,7 @@ func (g *GradFusion) judge() {
 		s.reducer.overflow = nil
 	}
 	g.outcome.LossScale = g.lossScale()
-	l, w := &g.leaves, g.scope()
+	l, w := &g.leaves, &g.layout
 	found := Overflow{Step: g.step + 1, Rank: -1, Scale: g.lossScale()}
 	for r := len(w.places) - 1; r >= 0; r-- {
 		verdict := uint64(l.all[l.bounds[r]]) >> verdictShift
@@ -156,7 +156,7 @@ func (g *GradFusion) judge() {
 			continue
 		}
 		found.Rank, found.Param, found.Layer, found.Bucket = r, "", "", ""
-		place, own := w.places[r], g.layout.places[g.layout.own]
+		place, own := w.places[r], w.places[w.own]
 		if place.first != own.first || place.last != own.last {
 			continue
 		}
@@ -168,9 +168,6 @@ func (g *GradFusion) judge() {
 		if e := p.reducer.entries[p.param]; e != nil {
 			found.Bucket = e.bucket.label
 		}
-	}
-	if w == &g.local.alone && found.Rank == 0 {
-		found.Rank = g.layout.own
 	}
 	if found.Rank < 0 && !math.IsNaN(g.outcome.Loss) && !math.IsInf(g.outcome.Loss, 0) {
 		return
