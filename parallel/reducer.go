@@ -53,7 +53,7 @@ var errMoreUses = errors.New("a forward pass used it more often than the first o
 
 // begin prepares a step.
 func (r *reducer) begin() {
-	r.armed, r.next = false, 0
+	r.armed, r.next, r.overflow = false, 0, nil
 	for _, b := range r.buckets {
 		b.ready, b.work = false, nil
 		r.freeze(b)

@@ -144,9 +144,6 @@ func (g *GradFusion) judge() {
 	if g.cfg.Scaler == nil {
 		return
 	}
-	for _, s := range g.stages {
-		s.reducer.overflow = nil
-	}
 	g.outcome.LossScale = g.lossScale()
 	l, w := &g.leaves, &g.layout
 	found := Overflow{Step: g.step + 1, Rank: -1, Scale: g.lossScale()}

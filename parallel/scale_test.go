@@ -162,6 +162,24 @@ func TestSkippedStepsDoNotCount(t *testing.T) {
 	require.Equal(t, want, s.everywhere(t, 2), "two ranks only differ in which is spoilt")
 }
 
+// What overflowed in a step that failed is no reason to skip the next one.
+func TestFailedStepLeavesNoOverflow(t *testing.T) {
+	require.NoError(t, world(t.Context(), 1, func(ctx context.Context, c collective.Comm) error {
+		rank, err := newLocalRank(ctx, c, mlpConfig, FusionConfig{Scaler: amp.NewScaler(amp.ScalerConfig{Fixed: 8})})
+		if err != nil {
+			return err
+		}
+		defer rank.g.Close()
+		set, spoilt := newSamples(8, 1, 4), newSamples(8, 1, 4)
+		spoilt.x[5] = float32(math.Inf(1))
+		err = rank.g.NoSync(func() error { return manual(2, false)(ctx, c, rank.g, rank.model, spoilt) })
+		require.ErrorIs(t, err, ErrNotSynchronised)
+		err = manual(2, true)(ctx, c, rank.g, rank.model, set)
+		require.False(t, rank.g.Outcome().Skipped, "%+v", rank.g.Overflow())
+		return err
+	}))
+}
+
 func TestOverflowForGood(t *testing.T) {
 	for _, level := range []amp.Config{{Level: amp.O2, LossScale: 1e30}, {Level: amp.O1, LossScale: 1e36}} {
 		var reports []Overflow
