@@ -58,7 +58,8 @@ func New(c Config) (*Device, error) {
 		return nil, fmt.Errorf("cpu device: %w", err)
 	}
 	d := &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads))}
-	d.mixed = mixed{device.NewWidened((*kernels)(d), device.HostAlloc), (*kernels)(d)}
+	k := (*kernels)(d)
+	d.mixed = mixed{k, device.NewWidened(k, device.HostAlloc)}
 	return d, nil
 }
 
