@@ -29,7 +29,7 @@ func (s *session) blockCosts(ctx context.Context) ([]parallel.BlockCost, error) 
 		return nil, err
 	}
 	text, err := s.fromFirst(ctx, func() ([]byte, error) {
-		times, err := s.blockTimes(costs)
+		times, _, err := s.blockTimes(costs, len(s.cfg.Parallel.Cuts) == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -45,17 +45,19 @@ func (s *session) blockCosts(ctx context.Context) ([]parallel.BlockCost, error) 
 	return parallel.ReadCosts(bytes.NewReader(text))
 }
 
-// blockTimes is counted costs with the times of the file or of a measurement,
-// where there is one.
-func (s *session) blockTimes(counted []parallel.BlockCost) ([]parallel.BlockCost, error) {
+// blockTimes is counted costs with the times of the file, or of a measurement where
+// that is asked for and the run need not be the same everywhere; from says which.
+func (s *session) blockTimes(counted []parallel.BlockCost, measure bool) (costs []parallel.BlockCost, from string, err error) {
 	cuts := s.cfg.Parallel.Cuts
 	switch {
 	case len(cuts) > 0 && config.IsFile(cuts[0]):
-		return costsFrom(s.cfg, counted)
-	case len(cuts) > 0 && !s.cfg.Parallel.DryRun, s.cfg.Train.Deterministic == "world":
-		return counted, nil
+		costs, err = costsFrom(s.cfg, counted)
+		return costs, "from " + cuts[0], err
+	case !measure, s.cfg.Train.Deterministic == "world":
+		return counted, "counted, not measured", nil
 	}
-	return s.measureCosts(counted)
+	costs, err = s.measureCosts(counted)
+	return costs, "measured on this host", err
 }
 
 // costsFrom reads the file that parallel.cuts names.

@@ -1,11 +1,13 @@
 package trainer
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/parallel"
+	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 // Whatever disturbs a measurement, a block is not believed to take many times
@@ -26,6 +28,21 @@ func TestTimesThatStandOutAreBroughtBack(t *testing.T) {
 	costs = times(3)
 	within(costs, times(0), forward)
 	require.Equal(t, times(3), costs, "nothing to compare with")
+}
+
+// Cuts that are given need no measurement, but a dry run shows times all the same,
+// whether the configuration has parallel.dry_run or a program calls DryRun.
+func TestTimesAreMeasuredWhereTheyAreShown(t *testing.T) {
+	s := prepared(t, "model.name=mlp", "model.hidden=[16]", "train.micro_batch=4")
+	s.cfg.Parallel.Cuts = config.Names{"1"}
+	counted, err := s.countCosts()
+	require.NoError(t, err)
+	for measure, want := range map[bool]string{true: "measured on this host", false: "counted, not measured"} {
+		times, from, err := s.blockTimes(slices.Clone(counted), measure)
+		require.NoError(t, err)
+		require.Equal(t, want, from)
+		require.Equal(t, measure, times[0].Forward != counted[0].Forward)
+	}
 }
 
 // The counted costs of a model add up to what is known of it.

@@ -51,7 +51,7 @@ type dryRun struct {
 	partners       *absent
 	list           schedule.Schedule // of the longest column
 	timing         schedule.Timing
-	counted        bool // times are no measured ones
+	from           string // where the blocks' times are from
 }
 
 func (d *dryRun) prepare() (err error) {
@@ -72,10 +72,9 @@ func (d *dryRun) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	if costs, err = d.blockTimes(costs); err != nil {
+	if costs, d.from, err = d.blockTimes(costs, true); err != nil {
 		return err
 	}
-	d.counted = c.Train.Deterministic == "world"
 	d.list = schedule.OneStage(mostMicros(c, d.micro, d.columns))
 	if c.Parallel.Pipeline > 1 {
 		if d.list, _, err = layOut(c, d.world); err != nil {
@@ -124,14 +123,7 @@ func (d *dryRun) table(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	how := "measured on this host"
-	if d.counted {
-		how = "counted, not measured"
-	}
-	if cuts := d.cfg.Parallel.Cuts; len(cuts) > 0 && config.IsFile(cuts[0]) {
-		how = "from " + cuts[0]
-	}
-	fmt.Fprintf(w, "times of a micro-batch are %s\n", how)
+	fmt.Fprintf(w, "times of a micro-batch are %s\n", d.from)
 	return nil
 }
 
