@@ -192,11 +192,11 @@ func (c *Comm) Close() error {
 	c.mu.Lock()
 	closed := c.closed
 	c.closed = true
+	c.cancel(collective.ErrClosed) // with the lock: whoever is queueing now is ended below
 	c.mu.Unlock()
 	if closed {
 		return nil
 	}
-	c.cancel(collective.ErrClosed)
 	if c.owner {
 		c.job.cancel(collective.ErrClosed)
 	}

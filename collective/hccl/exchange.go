@@ -92,7 +92,7 @@ func (c *Comm) Exchange(ctx context.Context, batch []collective.PointToPoint) *c
 // post puts a message into its lane.
 func (c *Comm) post(at lane, m *message) {
 	c.mu.Lock()
-	if cause := context.Cause(c.ctx); cause != nil || c.closed {
+	if cause := context.Cause(c.ctx); cause != nil {
 		c.mu.Unlock()
 		m.end(cause)
 		return
@@ -150,21 +150,20 @@ func (l *channel) loop() {
 	if c.ctx.Err() == nil {
 		c.job.die(err)
 	}
+	l.drain()
+	l.close()
+}
+
+// drain ends what death has left in the lane; nothing is posted after that.
+func (l *channel) drain() {
+	c := l.comm
 	c.mu.Lock()
 	queue := l.queue
 	l.queue = nil
 	c.mu.Unlock()
 	for _, m := range queue {
-		m.end(err)
-	}
-	<-c.ctx.Done() // others of this rank may be posting still
-	c.mu.Lock()
-	queue, l.queue = l.queue, nil
-	c.mu.Unlock()
-	for _, m := range queue {
 		m.end(context.Cause(c.ctx))
 	}
-	l.close()
 }
 
 func (l *channel) wrap(m *message, err error) error {

@@ -108,7 +108,8 @@ func TestClose(t *testing.T) {
 	require.NoError(t, w.comms[0].Close())
 	<-work.Done()
 	require.ErrorIs(t, work.Err(), collective.ErrClosed)
-	_ = receive // of itself, which nobody sends
+	<-receive.Done()
+	require.ErrorIs(t, receive.Err(), collective.ErrClosed, "a message of itself, which it does not send")
 	require.ErrorIs(t, w.comms[0].Start(t.Context(), collective.Call{Kind: plan.Barrier}).Err(), collective.ErrClosed)
 }
 

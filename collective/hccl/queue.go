@@ -109,6 +109,7 @@ func (c *Comm) drain() {
 	for _, p := range queue {
 		p.end(c.wrap(p, context.Cause(c.ctx)))
 	}
+	c.drainSelf()
 }
 
 // die ends this rank's Comms by a call's failure and returns its error.

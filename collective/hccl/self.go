@@ -4,6 +4,19 @@ package hccl
 
 import "fmt"
 
+// drainSelf ends what death has left of messages of this rank with itself, whose
+// lanes have no goroutine.
+func (c *Comm) drainSelf() {
+	c.mu.Lock()
+	sends, receives := c.lanes[lane{c.rank, false}], c.lanes[lane{c.rank, true}]
+	c.mu.Unlock()
+	for _, l := range []*channel{sends, receives} {
+		if l != nil {
+			l.drain()
+		}
+	}
+}
+
 // toSelf matches messages of this rank with itself.
 func (c *Comm) toSelf() {
 	for {
