@@ -53,7 +53,7 @@ type part struct {
 func newParts(ctx context.Context, world collective.Comm, segments []optim.Segment, stages []int) (*parts, error) {
 	var text strings.Builder
 	for i, s := range segments {
-		fmt.Fprintf(&text, "%d %d %d %d %s\n", stages[i], tensorPart(s.Param), s.Lo/device.NormBlock, blocks(s.Hi), s.Param.Name)
+		fmt.Fprintf(&text, "%d %d %d %d %q\n", stages[i], tensorPart(s.Param), s.Lo/device.NormBlock, blocks(s.Hi), s.Param.Name)
 	}
 	lists, err := collective.GatherBytes(ctx, world, []byte(text.String()), "names of parameters")
 	if err != nil {
@@ -67,7 +67,7 @@ func newParts(ctx context.Context, world collective.Comm, segments []optim.Segme
 			if len(line) == 0 {
 				continue // a rank without parameters
 			}
-			if _, err := fmt.Sscanf(string(line), "%d %d %d %d %s", &x.stage, &x.tensor, &x.lo, &x.hi, &x.name); err != nil {
+			if _, err := fmt.Sscanf(string(line), "%d %d %d %d %q", &x.stage, &x.tensor, &x.lo, &x.hi, &x.name); err != nil {
 				return nil, fmt.Errorf("rank %d lists the parameter %q: %w", rank, line, err)
 			}
 			all = append(all, x)
