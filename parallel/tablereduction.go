@@ -28,7 +28,7 @@ type tableReduction struct {
 	reduction // of other buckets
 	r         *reducer
 	comm      collective.Comm
-	half      *wire.Codec // of a 16-bit wire; nil for float32
+	half      *wire.Codec // of a 16-bit wire; nil for float32 and where nothing is sent
 	tables    *queue
 }
 
@@ -39,7 +39,7 @@ func newTableReduction(ctx context.Context, r *reducer) (*tableReduction, error)
 		return nil, fmt.Errorf("a group for sparse gradients: %w", err)
 	}
 	t := &tableReduction{reduction: r.reduction, r: r, comm: comm}
-	if w := r.cfg.Wire; !w.off() && !w.AcrossHosts && r.comm.Size() > 1 {
+	if w := r.cfg.Wire; !w.off() && r.comm.Size() > 1 {
 		t.half = &wire.Codec{Format: wire.NewHalf(w.Format == "bf16")}
 	}
 	t.tables = newQueue(func(b *bucket) error { return t.sum(r.ctx, b) })
@@ -152,7 +152,7 @@ func (t *tableReduction) sumRows(ctx context.Context, x *table, label string) er
 			own = x.grad
 		}
 	}
-	if t.half != nil {
+	if t.half != nil && !t.r.cfg.Wire.AcrossHosts {
 		return t.sumHalves(ctx, x, own.F32(), label)
 	}
 	x.allValues = resize(x.allValues, x.bounds[ranks])
@@ -220,8 +220,8 @@ func (x *table) everyRow() []int32 {
 func (t *tableReduction) sumDense(ctx context.Context, b *bucket) error {
 	if !t.r.cfg.Deterministic {
 		call := collective.Call{Kind: plan.AllReduce, In: b.grad, Label: b.label}
-		if w := t.r.cfg.Wire; !w.off() && t.comm.Size() > 1 {
-			call.Codec, call.AcrossHosts = &wire.Codec{Format: wire.NewHalf(w.Format == "bf16")}, w.AcrossHosts
+		if t.half != nil {
+			call.Codec, call.AcrossHosts = t.half, t.r.cfg.Wire.AcrossHosts
 		}
 		return t.comm.Start(ctx, call).Wait(ctx)
 	}
