@@ -62,31 +62,43 @@ func grown(have, need int) int {
 	return max(need, have*3/2)
 }
 
+// growPinned makes pinned memory as long as is needed, on a thread of the device; no
+// stream has work with it. What was in it is lost.
+func growPinned(d *ascend.Device, m *ascend.Pinned, need int) error {
+	n := grown(len(m.Bytes), need)
+	if n == 0 {
+		return nil
+	}
+	err := d.FreeHost(*m)
+	if *m = (ascend.Pinned{}); err == nil {
+		*m, err = d.MallocHost(n)
+	}
+	return err
+}
+
+// growMemory is growPinned for the device's memory.
+func growMemory(d *ascend.Device, m *ascend.Memory, need int) error {
+	n := grown(m.Size, need)
+	if n == 0 {
+		return nil
+	}
+	err := d.Free(*m)
+	if *m = (ascend.Memory{}); err == nil {
+		*m, err = d.Malloc(n)
+	}
+	return err
+}
+
 // fit makes room, on a thread of the device; the slot has no work.
-func (s *slot) fit(d *ascend.Device, p *pass) (err error) {
-	pinned := func(m *ascend.Pinned, need int) {
-		if n := grown(len(m.Bytes), need); n > 0 && err == nil {
-			if err = d.FreeHost(*m); err == nil {
-				*m, err = d.MallocHost(n)
-			}
-		}
-	}
-	memory := func(m *ascend.Memory, need int) {
-		if n := grown(m.Size, need); n > 0 && err == nil {
-			if err = d.Free(*m); err == nil {
-				*m, err = d.Malloc(n)
-			}
-		}
-	}
+func (s *slot) fit(d *ascend.Device, p *pass) error {
+	var errs []error
 	if p.source == 0 {
-		pinned(&s.hostIn, p.inBytes)
+		errs = append(errs, growPinned(d, &s.hostIn, p.inBytes))
 	}
 	if p.target == 0 {
-		pinned(&s.hostOut, p.outBytes)
+		errs = append(errs, growPinned(d, &s.hostOut, p.outBytes))
 	}
-	memory(&s.in, max(p.inBytes, p.needIn))
-	memory(&s.out, max(p.outBytes, p.needOut))
-	return err
+	return errors.Join(append(errs, growMemory(d, &s.in, max(p.inBytes, p.needIn)), growMemory(d, &s.out, max(p.outBytes, p.needOut)))...)
 }
 
 // fits reports whether fit has nothing to do.

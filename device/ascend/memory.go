@@ -31,8 +31,10 @@ func (d *Device) Malloc(size int) (Memory, error) {
 		return Memory{}, fmt.Errorf("device memory of %d bytes", size)
 	}
 	m := Memory{Size: size}
-	err := d.library.check("aclrtMalloc", Call(d.library.symbols.aclrtMalloc, uintptr(unsafe.Pointer(&m.At)), uintptr(size), mallocHugeFirst))
-	return m, err
+	if err := d.library.check("aclrtMalloc", Call(d.library.symbols.aclrtMalloc, uintptr(unsafe.Pointer(&m.At)), uintptr(size), mallocHugeFirst)); err != nil {
+		return Memory{}, err
+	}
+	return m, nil
 }
 
 // Free gives memory back. No stream may have work with it.
