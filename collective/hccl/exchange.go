@@ -175,7 +175,7 @@ func (l *channel) wrap(m *message, err error) error {
 		what = "receive"
 	}
 	return &collective.PeerError{
-		Generation: l.comm.config.Generation, Group: l.name, Rank: l.comm.rank, Peer: l.peer,
+		Generation: l.comm.config.Generation, Group: l.name, Rank: l.comm.rank, Peer: l.peer, Global: l.comm.ranks,
 		Call: fmt.Sprintf("%s of %d %v", what, m.buf.Len, m.buf.Type), Err: err,
 	}
 }
@@ -209,22 +209,14 @@ func (l *channel) carry(m *message) error {
 	d := c.device
 	deadline := time.Now().Add(c.config.Timeout)
 	err := l.thread.Do(func() (err error) {
-		if n := grown(len(l.host.Bytes), size); n > 0 {
-			if err = errors.Join(d.FreeHost(l.host), d.Free(l.memory)); err == nil {
-				l.host, err = d.MallocHost(n)
-			}
-			if err == nil {
-				l.memory, err = d.Malloc(n)
-			}
-			if err != nil {
-				return c.ran(err, l.name)
-			}
+		if err := errors.Join(growPinned(d, &l.host, size), growMemory(d, &l.memory, size)); err != nil {
+			return c.ran(err, l.name)
 		}
 		it := item{direction: itemSend, buffer: l.memory.At, count: uint64(m.buf.Len), typ: int32(c.chip.moved(m.buf.Type))}
-		// The communicator has the sender first.
-		if it.peer = 1; l.recv {
+		if l.recv { // the communicator has the sender first
 			it.direction, it.peer = itemRecv, 0
 		} else {
+			it.peer = 1
 			copy(l.host.Bytes, m.buf.Bytes())
 			if err := d.CopyAsync(l.memory.At, l.host.At(), size, ascend.HostToDevice, l.stream); err != nil {
 				return c.ran(err, l.name)

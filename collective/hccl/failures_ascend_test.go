@@ -113,6 +113,22 @@ func TestClose(t *testing.T) {
 	require.ErrorIs(t, w.comms[0].Start(t.Context(), collective.Call{Kind: plan.Barrier}).Err(), collective.ErrClosed)
 }
 
+// TestErrorOfASub: ranks are named as in the world.
+func TestErrorOfASub(t *testing.T) {
+	w := start(t, 3)
+	for r, err := range w.each(func(ctx context.Context, c collective.Comm) error {
+		sub, err := c.Sub(ctx, []int{2, 1})
+		if err != nil || sub == nil {
+			return err
+		}
+		return errors.Join(collective.Broadcast(ctx, sub, 5, device.FromF32(make([]float32, 2))), sub.Close())
+	}) {
+		if r > 0 { // both are wrong, and the first one to say so is what both report
+			require.ErrorContains(t, err, fmt.Sprintf("rank %d, group world.1, call 1 (broadcast", r))
+		}
+	}
+}
+
 func TestMisuse(t *testing.T) {
 	for _, call := range []collective.Call{
 		{Kind: plan.AllReduce, In: device.FromF32(make([]float32, 2)), Out: device.FromF32(make([]float32, 3))},

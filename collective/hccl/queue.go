@@ -55,7 +55,7 @@ func (c *Comm) wrap(p *pending, err error) error {
 		return err
 	}
 	return &collective.PeerError{
-		Generation: c.config.Generation, Group: c.name, Sequence: p.sequence, Rank: c.rank, Peer: -1,
+		Generation: c.config.Generation, Group: c.name, Sequence: p.sequence, Rank: c.rank, Peer: -1, Global: c.ranks,
 		Call: textOf(p.call), Label: p.call.Label, Err: err,
 	}
 }
