@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"context"
+	"hash/fnv"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -36,6 +37,7 @@ type lowRankMatrix struct {
 	rowsAt        int       // of its first factor in lowRankBucket.rows
 	columnsAt     int       // of its second
 	factor        []float32 // the second one of the last step, with which the next begins
+	seed          uint64    // of its name, which tells parameters apart
 }
 
 func newLowRankReduction(r *reducer) reduction {
@@ -68,7 +70,9 @@ func newLowRankBucket(b *bucket, rank int) *lowRankBucket {
 			others += n
 			continue
 		}
-		out.matrices = append(out.matrices, lowRankMatrix{e: e, rows: rows, columns: columns, rowsAt: rowNumbers, columnsAt: columnNumbers})
+		name := fnv.New64a()
+		name.Write([]byte(e.param.Name))
+		out.matrices = append(out.matrices, lowRankMatrix{e: e, rows: rows, columns: columns, rowsAt: rowNumbers, columnsAt: columnNumbers, seed: name.Sum64()})
 		rowNumbers, columnNumbers = rowNumbers+rank*rows, columnNumbers+rank*columns
 	}
 	out.rows, out.columns, out.own = make([]float32, rowNumbers+others), make([]float32, columnNumbers), make([]float32, columnNumbers)
@@ -98,7 +102,7 @@ func (l *lowRankReduction) reduce(ctx context.Context, b *bucket) error {
 	wire.Add(kept, grad) // what is owed; of the rest nothing is kept
 	for i := range s.matrices {
 		m := &s.matrices[i]
-		wire.Renew(m.factor, m.columns, rank, wire.Seed(l.c.Seed, uint64(l.r.step), hashName(m.e.param.Name)))
+		wire.Renew(m.factor, m.columns, rank, wire.Seed(l.c.Seed, uint64(l.r.step), m.seed))
 		wire.ProjectRows(m.left(s, rank), m.in(kept), m.factor, m.rows, m.columns, rank)
 	}
 	s.others(grad, kept, func(number, gradient, kept *float32) { *number, *kept = *gradient, 0 })
@@ -163,13 +167,4 @@ func dropNotFinite(kept []float32) {
 			kept[i] = 0
 		}
 	}
-}
-
-// hashName tells parameters' seeds apart (FNV-1a).
-func hashName(name string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(name) {
-		h = (h ^ uint64(name[i])) * 1099511628211
-	}
-	return h
 }
