@@ -131,20 +131,26 @@ func (g *GradFusion) verify(ctx context.Context) error {
 
 func (g *GradFusion) verifyStage(ctx context.Context, s *stage) error {
 	tensors := append(Params(s.reducer.params), States(s.states)...)
-	r, err := firstDifference(ctx, s.Comm, fingerprint(tensors))
+	name, r, err := firstTensor(ctx, s.Comm, tensors)
 	if err != nil || r < 0 {
 		return err
 	}
+	return fmt.Errorf("%w after step %d: %s on rank %d is not what it is on rank 0", ErrDiffer, g.step, name, r)
+}
+
+// firstTensor compares tensors over the ranks: the name of the first one that
+// differs, and the lowest rank where it is not rank 0's, or -1.
+func firstTensor(ctx context.Context, comm collective.Comm, tensors []Named) (name string, rank int, err error) {
+	if rank, err = firstDifference(ctx, comm, fingerprint(tensors)); err != nil || rank < 0 {
+		return "", rank, err
+	}
 	for _, t := range tensors {
-		r, err := firstDifference(ctx, s.Comm, fingerprint([]Named{t}))
-		if err != nil {
-			return err
-		}
-		if r >= 0 {
-			return fmt.Errorf("%w after step %d: %s on rank %d is not what it is on rank 0", ErrDiffer, g.step, t.Name, r)
+		r, err := firstDifference(ctx, comm, fingerprint([]Named{t}))
+		if err != nil || r >= 0 {
+			return t.Name, r, err
 		}
 	}
-	return fmt.Errorf("%w after step %d", ErrDiffer, g.step)
+	return "tensor", rank, nil // changed since
 }
 
 // fingerprint tells contents apart that differ by accident: two checksums of each

@@ -50,18 +50,9 @@ func (p *Partners) Verify(ctx context.Context, params []*nn.Param) error {
 			alike = append(alike, Named{t.Name, t.Shape, t.Value})
 		}
 	}
-	r, err := firstDifference(ctx, p.comm, fingerprint(alike))
+	name, r, err := firstTensor(ctx, p.comm, alike)
 	if err != nil || r < 0 {
 		return err
 	}
-	for _, t := range alike {
-		r, err := firstDifference(ctx, p.comm, fingerprint([]Named{t}))
-		if err != nil {
-			return err
-		}
-		if r >= 0 {
-			return fmt.Errorf("%w: of those that share layers, rank %d has another %s than rank 0", ErrDiffer, r, t.Name)
-		}
-	}
-	return fmt.Errorf("%w: those that share layers do not hold alike what none of them cuts", ErrDiffer)
+	return fmt.Errorf("%w: of those that share layers, rank %d has another %s than rank 0", ErrDiffer, r, name)
 }
