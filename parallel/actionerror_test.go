@@ -3,6 +3,7 @@ package parallel
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,6 @@ func TestActionErrorSaysTheStepOnce(t *testing.T) {
 		"Wait: step 3, rank 2: peer 1: it is gone":   {Step: 3, Stage: -1, Micro: -1, Action: "Wait", Err: &RankError{Step: 3, Rank: 2, Err: lost}},
 		"Wait: the loss of step 3 is +Inf, first in": {Step: 3, Stage: -1, Micro: -1, Action: "Wait", Err: &LossError{Step: 3, Loss: math.Inf(1)}},
 	} {
-		require.Contains(t, e.Error(), want)
-		require.Equal(t, want[0], e.Error()[0])
+		require.True(t, strings.HasPrefix(e.Error(), want), "%v", e)
 	}
 }

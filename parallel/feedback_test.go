@@ -33,8 +33,8 @@ func randomGradients(n, ranks, steps int) (all [][][]float32, sum []float64) {
 }
 
 // sums reduces a vector again and again with one bucket's feedback and returns
-// all results, and all that the ranks were given.
-func sums(t *testing.T, format string, ranks, steps int, acrossHosts bool) (results, given, kept []float64) {
+// the sums of all results, of all that the ranks were given, and of what they keep.
+func sums(t *testing.T, format string, ranks, steps int) (results, given, kept []float64) {
 	const n = 3000
 	all, given := randomGradients(n, ranks, steps)
 	results, kept = make([]float64, n), make([]float64, n)
@@ -48,7 +48,7 @@ func sums(t *testing.T, format string, ranks, steps int, acrossHosts bool) (resu
 		}
 		b := cutBuckets(params, 1<<20, 1<<20)[0]
 		b.grad = device.FromF32(make([]float32, b.size))
-		cfg := FusionConfig{Wire: Compression{Format: format, Start: 1, AcrossHosts: acrossHosts}}
+		cfg := FusionConfig{Wire: Compression{Format: format, Start: 1}}
 		r := newReducer(ctx, cfg, c, params)
 		r.buckets, buckets[c.Rank()] = []*bucket{b}, b
 		defer r.reduction.close()
@@ -91,7 +91,7 @@ func sums(t *testing.T, format string, ranks, steps int, acrossHosts bool) (resu
 func TestFeedbackLosesNothing(t *testing.T) {
 	for _, format := range []string{"int8", "int4", "topk", PowerSGD} {
 		for _, ranks := range []int{2, 3} {
-			results, given, kept := sums(t, format, ranks, 12, false)
+			results, given, kept := sums(t, format, ranks, 12)
 			some := false
 			for i := range given {
 				require.InDelta(t, given[i], results[i]+kept[i], 1e-4, "%s on %d ranks: %v sent, %v kept", format, ranks, results[i], kept[i])

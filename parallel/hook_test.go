@@ -15,7 +15,7 @@ import (
 	"github.com/gradfusion/gradfusion/optim"
 )
 
-// hooked returns the gradients of a step of an mlp on three ranks, one of which
+// hookedGradients returns the gradients of a step of an mlp on three ranks, one of which
 // has no micro-batch, under a hook, and what each rank's hook saw.
 func hookedGradients(t *testing.T, deterministic bool, hook Hook) (grads map[string][]float32, seen [3][]string) {
 	t.Helper()

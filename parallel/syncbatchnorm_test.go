@@ -84,10 +84,10 @@ func everyRank(n int) (out []int) {
 	return out
 }
 
-// With one micro-batch a rank, of whatever size, all of the step is one group:
+// With one micro-batch a rank, of whatever size, or none, all of the step is one group:
 // loss, gradients and running statistics are those of one rank with one batch.
 func TestSyncBatchNormIsOneBigBatch(t *testing.T) {
-	for _, c := range []struct{ ranks, samples, micro int }{{2, 12, 6}, {2, 9, 5}, {3, 7, 3}, {4, 7, 2}} {
+	for _, c := range []struct{ ranks, samples, micro int }{{2, 12, 6}, {2, 9, 5}, {3, 7, 3}, {4, 7, 2}, {5, 6, 2}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			want := normStep(t, 1, c.samples, c.samples, nil)
 			got := normStep(t, c.ranks, c.samples, c.micro, [][]int{everyRank(c.ranks)})
