@@ -108,11 +108,7 @@ type transformer struct {
 // perceptron: each block sums over them once after either, and once before
 // either in the backward pass.
 func newTransformer(name string, features, heads, layers int, c Config) *transformer {
-	full, own, dropout := "transformer."+name, heads, c.Dropout
-	if p := c.Partners; p != nil {
-		lo, hi := nn.Share(heads, p.Size(), p.Rank())
-		own = hi - lo
-	}
+	full, dropout := "transformer."+name, c.Dropout
 	linear := func(layer string, in, out int, deviation float64, cut nn.Cut) *nn.Linear {
 		cut.Partners = c.Partners
 		l := nn.NewLinear(full+"."+layer, in, out, nn.LinearConfig{Cut: cut})
@@ -121,7 +117,7 @@ func newTransformer(name string, features, heads, layers int, c Config) *transfo
 	}
 	added := 0.02 / math.Sqrt(2*float64(layers))
 	return &transformer{
-		name: name, attention: full + ".attn", heads: own,
+		name: name, attention: full + ".attn", heads: nn.Cut{Partners: c.Partners}.Own(heads),
 		norm1:    nn.NewLayerNorm(full+".ln_1", features, nn.LayerNormConfig{}),
 		queries:  linear("attn.c_attn", features, 3*features, 0.02, nn.Cut{Groups: 3, Unit: features / heads}),
 		project:  linear("attn.c_proj", features, features, added, nn.Cut{Inputs: true, Unit: features / heads}),

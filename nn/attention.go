@@ -33,20 +33,10 @@ func NewAttention(name string, width int, c AttentionConfig) *Attention {
 	}
 }
 
-// heads returns how many heads this rank computes.
-func (l *Attention) heads() int {
-	if l.Out.Cut.IsWhole() {
-		return l.Config.Heads
-	}
-	p := l.Config.Partners
-	lo, hi := Share(l.Config.Heads, p.Size(), p.Rank())
-	return hi - lo
-}
-
 // Forward applies the layer to sequences x tokens x width.
 func (l *Attention) Forward(t *Tape, x *Var) *Var {
 	qkv := l.In.Forward(t, x)
-	return l.Out.Forward(t, t.Attention(l.name, qkv, l.heads(), l.Config.Causal))
+	return l.Out.Forward(t, t.Attention(l.name, qkv, l.Out.Cut.Own(l.Config.Heads), l.Config.Causal))
 }
 
 // Params lists the parameters of both projections.

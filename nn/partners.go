@@ -18,7 +18,7 @@ import (
 type Partners interface {
 	Rank() int
 	Size() int
-	// Start begins to replace buf (F32 or F64) on every partner by op over all
+	// Start begins to replace buf (floating-point numbers) on every partner by op over all
 	// partners' values: the same bits on each. buf belongs to the call until
 	// Wait returns; calls run in the order in which they were started. label
 	// names the layer, for reports.
@@ -76,18 +76,27 @@ func (c Cut) part(layer string, dim int, whole ...int) *Part {
 		fail(layer, "cut", "%d units of %d features are too few for %d partners", count, unit, c.Partners.Size())
 	}
 	p := &Part{Whole: whole, Dim: dim}
-	lo, hi := Share(count, c.Partners.Size(), c.Partners.Rank())
+	lo, hi := share(count, c.Partners.Size(), c.Partners.Rank())
 	for g := range groups {
 		p.Runs = append(p.Runs, Run{(g*count + lo) * unit, (g*count + hi) * unit})
 	}
-	_, most := Share(count, c.Partners.Size(), 0)
+	_, most := share(count, c.Partners.Size(), 0)
 	p.Largest = groups * most * unit
 	return p
 }
 
-// Share returns the run [lo, hi) of n units that one of size partners has: all
+// Own returns how many of n units this partner has.
+func (c Cut) Own(n int) int {
+	if c.IsWhole() {
+		return n
+	}
+	lo, hi := share(n, c.Partners.Size(), c.Partners.Rank())
+	return hi - lo
+}
+
+// share returns the run [lo, hi) of n units that one of size partners has: all
 // have as many, or one more in the first ones.
-func Share(n, size, rank int) (lo, hi int) {
+func share(n, size, rank int) (lo, hi int) {
 	each, more := n/size, n%size
 	lo = rank*each + min(rank, more)
 	hi = lo + each
