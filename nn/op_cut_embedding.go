@@ -60,17 +60,11 @@ func (op *cutEmbeddingOp) BackwardWeight(t *Tape) {
 		return
 	}
 	own := t.arena.Get(dy.Type, op.d.Rows*op.d.Width)
-	for i, place := range op.places.I32()[:op.d.Rows] {
-		t.kernels.Copy(op.row(own, int32(i)), op.row(dy, place))
-	}
+	// dy is looked up as if it were a table.
+	t.kernels.EmbeddingForward(device.Embedding{Rows: op.d.Rows, Count: op.places.Len, Width: op.d.Width}, own, dy, op.places)
 	d, vectors := op.d, op.vectors.Slice(0, op.d.Rows)
-	var dw device.Buf
-	if p := op.w.param; p.Sparse {
-		dw, d.Accumulate = p.sparseSlot(t), true
-		p.rows.add(d.Count, vectors.I32())
-	} else {
-		dw, d.Accumulate = t.GradOf(op.w)
-	}
+	dw, accumulate := t.tableGrad(op.w, vectors.I32())
+	d.Accumulate = accumulate
 	t.kernels.EmbeddingBackward(d, dw, own, vectors)
 	t.Deliver(op.w)
 	t.arena.Put(own)

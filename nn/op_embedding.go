@@ -60,13 +60,8 @@ func (op *embeddingOp) BackwardWeight(t *Tape) {
 		return
 	}
 	d := op.d
-	var dw device.Buf
-	if p := op.w.param; p.Sparse {
-		dw, d.Accumulate = p.sparseSlot(t), true
-		p.rows.add(d.Count, op.ids.Value.I32()[:d.Rows])
-	} else {
-		dw, d.Accumulate = t.GradOf(op.w)
-	}
+	dw, accumulate := t.tableGrad(op.w, op.ids.Value.I32()[:d.Rows])
+	d.Accumulate = accumulate
 	t.kernels.EmbeddingBackward(d, dw, dy, op.ids.Value)
 	t.Deliver(op.w)
 }

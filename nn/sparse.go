@@ -93,6 +93,16 @@ func (p *Param) SparseGrad(g *SparseGrad) bool {
 	return true
 }
 
+// tableGrad is GradOf for a table to whose given rows only something is added.
+func (t *Tape) tableGrad(w *Var, rows []int32) (dw device.Buf, accumulate bool) {
+	p := w.param
+	if !p.Sparse {
+		return t.GradOf(w)
+	}
+	p.rows.add(p.Shape[0], rows)
+	return p.sparseSlot(t), true
+}
+
 // sparseSlot is the one slot of a sparse parameter, zero but for touched rows.
 func (p *Param) sparseSlot(t *Tape) device.Buf {
 	if len(p.slots) == 0 {
