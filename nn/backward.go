@@ -124,6 +124,28 @@ func (t *Tape) GradOf(v *Var) (buf device.Buf, accumulate bool) {
 	return v.grad, false
 }
 
+// partOf returns float32 memory for a contribution to the gradient dx: dx itself
+// where it holds nothing yet and is of float32. Give it to addPart.
+func (t *Tape) partOf(dx device.Buf, accumulate bool) device.Buf {
+	if accumulate || dx.Type != device.F32 {
+		return t.arena.Get(device.F32, dx.Len)
+	}
+	return dx
+}
+
+// addPart adds the contribution to dx, or stores it there, rounded once.
+func (t *Tape) addPart(dx, part device.Buf, accumulate bool) {
+	switch {
+	case accumulate:
+		t.kernels.Add(dx, dx, part)
+	case dx.Type != device.F32:
+		t.kernels.Cast(dx, part)
+	default:
+		return
+	}
+	t.arena.Put(part)
+}
+
 // gradOver is GradOf of x for an operation that needs the gradient of its
 // output y no longer and whose kernel may write over it: y's memory becomes
 // x's when both are as large, of one type, and nothing has flowed into x yet.

@@ -100,10 +100,7 @@ func (op *columnOp) start(t *Tape) {
 		return
 	}
 	op.dx, op.accumulate = t.GradOf(op.x)
-	op.sum = op.dx
-	if op.accumulate || op.dx.Type != device.F32 {
-		op.sum = t.arena.Get(device.F32, op.dx.Len)
-	}
+	op.sum = t.partOf(op.dx, op.accumulate)
 	t.kernels.MatMul(device.MatMul{M: op.d.M, N: op.d.K, K: op.d.N}, op.sum, dy, op.w.Value, device.Buf{})
 	op.pending = op.partners.Start(device.Sum, op.sum, op.layer)
 }
@@ -122,13 +119,5 @@ func (op *columnOp) BackwardInput(t *Tape) {
 	}
 	settle(op.pending, op.layer, sumOfGradients)
 	op.pending = nil
-	switch {
-	case op.accumulate:
-		t.kernels.Add(op.dx, op.dx, op.sum)
-	case op.dx.Type != device.F32:
-		t.kernels.Cast(op.dx, op.sum)
-	default:
-		return
-	}
-	t.arena.Put(op.sum)
+	t.addPart(op.dx, op.sum, op.accumulate)
 }

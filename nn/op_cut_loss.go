@@ -166,10 +166,7 @@ func (op *cutCrossEntropyOp) BackwardInput(t *Tape) {
 		return
 	}
 	dx, accumulate := t.GradOf(op.x)
-	part := dx
-	if accumulate || dx.Type != device.F32 {
-		part = t.arena.Get(device.F32, dx.Len)
-	}
+	part := t.partOf(dx, accumulate)
 	seed := op.y.score.seed
 	t.kernels.CrossEntropyBackward(op.d, part, op.probs, op.own, seed)
 	// The kernel takes the share of the label that a whole row would have.
@@ -185,15 +182,7 @@ func (op *cutCrossEntropyOp) BackwardInput(t *Tape) {
 			part.F32()[at] = seed * (op.probs.F32()[at] - each)
 		}
 	}
-	switch {
-	case accumulate:
-		t.kernels.Add(dx, dx, part)
-	case dx.Type != device.F32:
-		t.kernels.Cast(dx, part)
-	default:
-		return
-	}
-	t.arena.Put(part)
+	t.addPart(dx, part, accumulate)
 }
 
 func (op *cutCrossEntropyOp) BackwardWeight(*Tape) {}
