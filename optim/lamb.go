@@ -65,7 +65,7 @@ func (o *lamb) Update(step int, segments []Segment, lr, scale float32) error {
 
 func (o *lamb) ratio(i int) float64 {
 	weight, update := o.norms(i)
-	if !o.store.segments[i].Param.Decay || weight == 0 || update == 0 {
+	if !o.segments[i].Param.Decay || weight == 0 || update == 0 {
 		return 1
 	}
 	return weight / update
