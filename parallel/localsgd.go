@@ -113,6 +113,7 @@ func (g *GradFusion) average(due bool) error {
 		return fmt.Errorf("averaging running statistics: %w", err)
 	}
 	s.reducer.spread(collective.Call{Kind: plan.AllReduce, Op: collective.Mean})
+	g.changed() // also where this rank has updated nothing
 	if g.cfg.NoOverlap {
 		return g.Complete(g.ctx)
 	}

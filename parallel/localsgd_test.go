@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/naive"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
@@ -179,6 +181,34 @@ func TestLocalSGDSaysWhoseLossIsNotFinite(t *testing.T) {
 		require.Equal(t, [2]int{1, 2}, [2]int{loss.Rank, loss.Micro}, "rank 1's first micro-batch is the third")
 		return nil
 	}))
+}
+
+// A rank without samples reads what the others have trained, at 16 bits too.
+func TestLocalSGDAverageReachesRoundedCopies(t *testing.T) {
+	losses := make([][]float64, 2)
+	require.NoError(t, world(t.Context(), 2, func(ctx context.Context, c collective.Comm) error {
+		rank, err := newLocalRank(ctx, c, mlpConfig, FusionConfig{LocalSGD: 1})
+		if err != nil {
+			return err
+		}
+		defer rank.g.Close()
+		set := newSamples(4, 1, 4) // one micro-batch: rank 1 has none
+		feed := func(_ context.Context, m Micro) (Batch, error) { return set.batch(m), nil }
+		e := NewExecutor(ExecutorConfig{Fusion: rank.g, Device: naive.New(), Loss: crossEntropy, Feed: feed, Precision: nn.Precision{Type: device.BF16}})
+		for range 3 {
+			if err := errors.Join(e.Step(ctx, 4, 4), rank.g.Step(0.5)); err != nil {
+				return err
+			}
+			err := e.Evaluate(ctx, MicroRange(4, 4, 0, 1), feed, func(_ Micro, s nn.Score) {
+				losses[c.Rank()] = append(losses[c.Rank()], s.Sum())
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.Equal(t, losses[0], losses[1])
 }
 
 func TestLocalSGDRefuses(t *testing.T) {
