@@ -25,15 +25,15 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.stateHash(ctx, digests)
+	params, err := s.params(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.stateHash(ctx, params, digests)
 	if err != nil {
 		return nil, err
 	}
 	out, err := s.figures.summary(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	params, err := s.params(ctx)
 	if err != nil {
 		return nil, err
 	}

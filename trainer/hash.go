@@ -12,13 +12,14 @@ import (
 // because a rank has no memory for all of it.
 func (s *session) streams() bool { return s.cfg.Parallel.ShardOptimizer && !s.cutOverRanks() }
 
-// stateHash is the hash of state and more; it is collective, like state.
-func (s *session) stateHash(ctx context.Context, more []parallel.Named) (string, error) {
+// stateHash is the hash of state and more; it is collective, like state, which
+// says what params are.
+func (s *session) stateHash(ctx context.Context, params, more []parallel.Named) (string, error) {
 	if !s.streams() {
-		state, err := s.state(ctx)
+		state, err := s.state(ctx, params)
 		return parallel.Hash(append(state, more...)), err
 	}
-	rest, err := s.stateBeside(ctx)
+	rest, err := s.stateBeside(ctx, params)
 	if err != nil {
 		return "", err
 	}

@@ -24,11 +24,11 @@ const (
 
 // state lists everything that training continues from. The position in the data
 // and every random choice are pure functions of the seed and the number of
-// completed steps, so these two numbers stand for them. It is collective before
-// the first step, and with a sharded optimizer or a cut model always. Only rank 0
-// has all of a model that is cut in stages.
-func (s *session) state(ctx context.Context) ([]parallel.Named, error) {
-	out, err := s.stateBeside(ctx)
+// completed steps, so these two numbers stand for them; params is what s.params
+// returned. It is collective before the first step, and with a sharded optimizer
+// or a cut model always. Only rank 0 has all of a model that is cut in stages.
+func (s *session) state(ctx context.Context, params []parallel.Named) ([]parallel.Named, error) {
+	out, err := s.stateBeside(ctx, params)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func appendNamed(to []parallel.Named, prefix string, tensors []parallel.Named) [
 }
 
 // stateBeside is the state beside the optimizer's.
-func (s *session) stateBeside(ctx context.Context) ([]parallel.Named, error) {
+func (s *session) stateBeside(ctx context.Context, params []parallel.Named) ([]parallel.Named, error) {
 	position := binary.LittleEndian.AppendUint64(nil, uint64(s.fusion.Completed()))
 	seed := binary.LittleEndian.AppendUint64(nil, s.cfg.Train.Seed)
 	out := []parallel.Named{
@@ -54,10 +54,6 @@ func (s *session) stateBeside(ctx context.Context) ([]parallel.Named, error) {
 		{Name: "seed", Shape: []int{1}, Buf: device.FromBytes(device.I64, seed)},
 	}
 	out = append(out, s.scalerState()...)
-	params, err := s.params(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out = appendNamed(out, prefixParam, params)
 	buffers, err := s.fromStages(ctx, parallel.States(nn.States(s.blocks)))
 	if err != nil {
@@ -155,7 +151,11 @@ func (s *session) contribute(ctx context.Context) error {
 			return err
 		}
 	case s.cutOverRanks():
-		if _, err := s.state(ctx); err != nil {
+		params, err := s.params(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := s.state(ctx, params); err != nil {
 			return err
 		}
 	}
@@ -188,7 +188,11 @@ func (v *saver) settle() {
 
 // snapshot copies the state, so that training goes on while it is written.
 func (s *session) snapshot(ctx context.Context) (checkpoint.State, error) {
-	tensors, err := s.state(ctx)
+	params, err := s.params(ctx)
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	tensors, err := s.state(ctx, params)
 	if err != nil {
 		return checkpoint.State{}, err
 	}
