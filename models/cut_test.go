@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,34 @@ func TestPartnersComputeWhatTheWholeModelDoes(t *testing.T) {
 						return step(c, dev(), p, nn.Pass{Recompute: way == "recompute"}, way == "split", &got)
 					}), "%s over %d", name, n)
 					require.NoError(t, got.Compare(&want, 1e-5), "%s over %d %s", name, n, way)
+				}
+			}
+		}
+	}
+}
+
+// With 16 bits they do so but for roundings: what partners sum is rounded once, as
+// the whole is, and may go the other way. As in nn's TestGradientsInSixteenBits, 16
+// units in the last place hold some twenty of them; in mlp they also send a share of
+// a unit of all elements through the other side of a ReLU.
+func TestPartnersInSixteenBits(t *testing.T) {
+	for _, p := range []nn.Precision{{Type: device.F16}, {Type: device.BF16, Norms: true}, {Type: device.F16, Products: true}} {
+		unit := math.Ldexp(1, -11)
+		if p.Type == device.BF16 {
+			unit = math.Ldexp(1, -8)
+		}
+		for name, bound := range map[string]float64{"gpt with dropout": 16 * unit, "mlp with dropout": 2 * math.Sqrt(unit)} {
+			for _, dev := range []func() device.Device{naiveDevice, cpuDevice} {
+				var want nntest.Wholes
+				require.NoError(t, step(cutConfigs()[name], dev(), nil, nn.Pass{Precision: p}, false, &want))
+				for n := 2; n <= 3; n++ {
+					for _, split := range []bool{false, true} {
+						var got nntest.Wholes
+						require.NoError(t, nntest.Together(n, func(partner nn.Partners) error {
+							return step(cutConfigs()[name], dev(), partner, nn.Pass{Precision: p}, split, &got)
+						}), "%s over %d at %+v", name, n, p)
+						require.NoError(t, got.Compare(&want, bound), "%s over %d at %+v", name, n, p)
+					}
 				}
 			}
 		}
