@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/device"
 )
 
@@ -198,6 +200,43 @@ func TestRefusedWorld(t *testing.T) {
 	require.ErrorContains(t, err, os.Getenv("ASCEND_TEST_FAULTS"))
 	for i := range w.comms {
 		w.comms[i] = nil
+	}
+}
+
+// tellingStore tells when the first value is set.
+type tellingStore struct {
+	*store.Local
+	once sync.Once
+	set  chan struct{}
+}
+
+func (s *tellingStore) Set(ctx context.Context, key string, value []byte) error {
+	defer s.once.Do(func() { close(s.set) })
+	return s.Local.Set(ctx, key, value)
+}
+
+// TestLateJoin: a communicator that comes to be after its rank has given up is ended.
+func TestLateJoin(t *testing.T) {
+	w := devices(t, 2)
+	meeting := &tellingStore{Local: store.NewLocal(), set: make(chan struct{})}
+	of := func(rank int) hccl.Config {
+		return hccl.Config{Rank: rank, Size: 2, Device: w.devices[rank], Store: meeting, Namespace: "late"}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		var err error
+		w.comms[0], err = hccl.New(ctx, of(0))
+		first <- err
+	}()
+	<-meeting.set
+	cancel()
+	var err error
+	w.comms[1], err = hccl.New(t.Context(), of(1))
+	gaveUp := <-first
+	require.NoError(t, err)
+	if w.comms[0] == nil { // else it came before rank 0 looked
+		require.ErrorIs(t, gaveUp, context.Canceled)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -20,7 +21,7 @@ import (
 // orders would wait for each other, did each wait with its device taken: so the
 // ranks take their devices in ascending order, each after the one before has. Who
 // waits then waits for a higher rank only, and there is no circle.
-func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []int, table string, mb int) (handle uintptr, err error) {
+func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []int, table string, mb int) (uintptr, error) {
 	ctx, cancel := context.WithTimeout(ctx, j.config.Timeout)
 	defer cancel()
 	order := slices.Sorted(slices.Values(ranks))
@@ -38,23 +39,36 @@ func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []i
 		copy(info[:], before[0])
 	}
 	j.device.Joining.Lock()
-	done := make(chan error, 1)
-	go func() { // ends when the library gives up, by HCCL_CONNECT_TIMEOUT
+	type communicator struct {
+		handle uintptr
+		err    error
+	}
+	made := make(chan communicator, 1)
+	var settled atomic.Bool // it is taken, or given up
+	go func() {             // ends when the library gives up, by HCCL_CONNECT_TIMEOUT
 		defer j.device.Joining.Unlock()
-		done <- t.Do(func() (err error) {
-			handle, err = j.create(ctx, name, ranks, turn, table, mb, &info)
+		var c communicator
+		c.err = t.Do(func() (err error) {
+			c.handle, err = j.create(ctx, name, ranks, turn, table, mb, &info)
+			if !settled.CompareAndSwap(false, true) && c.handle != 0 {
+				ascend.Call(j.library.HcclCommDestroy, c.handle)
+			}
 			return err
 		})
+		made <- c
 	}()
+	var c communicator
 	select {
-	case err = <-done:
+	case c = <-made:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		if c.err = context.Cause(ctx); !settled.CompareAndSwap(false, true) {
+			c = <-made // at once
+		}
 	}
-	if err != nil {
-		return 0, fmt.Errorf("rank %d, communicator %s of ranks %v: %w", j.config.Rank, name, ranks, err)
+	if c.err != nil {
+		return 0, fmt.Errorf("rank %d, communicator %s of ranks %v: %w", j.config.Rank, name, ranks, c.err)
 	}
-	return handle, nil
+	return c.handle, nil
 }
 
 // create is the part of join that happens on the device's thread. handle is

@@ -86,7 +86,8 @@ func start(tb testing.TB, n int, settings ...func(*hccl.Config)) *world {
 	return w
 }
 
-func try(tb testing.TB, n int, settings ...func(*hccl.Config)) (*world, error) {
+// devices opens those of a world of n ranks, which have no Comms yet.
+func devices(tb testing.TB, n int) *world {
 	tb.Helper()
 	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(librariesVariable)})
 	require.NoError(tb, err)
@@ -97,6 +98,12 @@ func try(tb testing.TB, n int, settings ...func(*hccl.Config)) (*world, error) {
 		w.devices = append(w.devices, d)
 	}
 	tb.Cleanup(func() { w.close(tb) })
+	return w
+}
+
+func try(tb testing.TB, n int, settings ...func(*hccl.Config)) (*world, error) {
+	tb.Helper()
+	w := devices(tb, n)
 	table := store.NewLocal()
 	var all errgroup.Group
 	for r := range n {
