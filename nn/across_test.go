@@ -82,7 +82,7 @@ func (m member) Sums(_ string, sums []float64) error {
 // normed is what a BatchNorm with a residual and a ReLU gives for samples.
 type normed struct{ y, dx, dresidual, dscale, dshift []float32 }
 
-func normalise(dev device.Device, across nn.Across, s nn.Shape, x, residual, dy []float32) (out normed, err error) {
+func normalise(dev device.Device, across nn.Across, p nn.Precision, s nn.Shape, x, residual, dy []float32) (out normed, err error) {
 	defer nn.Catch(&err)
 	l := nn.NewBatchNorm2d("bn", s.Dims[1], nn.BatchNormConfig{})
 	if err := nn.Materialize(dev, []nn.Block{nn.NewSeq("a", l)}, 1); err != nil {
@@ -93,10 +93,16 @@ func normalise(dev device.Device, across nn.Across, s nn.Shape, x, residual, dy 
 	}
 	l.Norm.Running.Across = across
 	tape := nn.NewTape(dev)
-	tape.Begin(nn.Pass{Training: true})
+	tape.Begin(nn.Pass{Training: true, Precision: p})
 	vx, vr := tape.Input(nntest.Pack(s, x), s, true), tape.Input(nntest.Pack(s, residual), s, true)
-	y := l.Fused(tape, vx, vr, device.ReLU)
-	out.y = nntest.Unpack(s, y.Value)
+	in := vx
+	if p != none { // so that the norm's input has 16 bits
+		in = nn.ReLU{}.Forward(tape, vx)
+	}
+	y := l.Fused(tape, in, vr, device.ReLU)
+	wide := device.FromF32(make([]float32, y.Value.Len))
+	dev.Kernels().Cast(wide, y.Value)
+	out.y = nntest.Unpack(s, wide)
 	tape.SeedGrad(y, nntest.Pack(s, dy))
 	tape.BackwardInput()
 	tape.BackwardWeight()
@@ -109,7 +115,7 @@ func normalise(dev device.Device, across nn.Across, s nn.Shape, x, residual, dy 
 
 // onRanks normalises parts of the samples side by side and puts the results
 // together.
-func onRanks(dev device.Device, parts []int, s nn.Shape, x, residual, dy []float32) (got normed, err error) {
+func onRanks(dev device.Device, parts []int, p nn.Precision, s nn.Shape, x, residual, dy []float32) (got normed, err error) {
 	m := &meeting{ranks: len(parts)}
 	results, errs := make([]normed, len(parts)), make([]error, len(parts))
 	var group sync.WaitGroup
@@ -118,7 +124,7 @@ func onRanks(dev device.Device, parts []int, s nn.Shape, x, residual, dy []float
 		from, to, part := lo*each, (lo+n)*each, nn.Image(n, s.Dims[1], s.Dims[2], s.Dims[3])
 		lo += n
 		group.Go(func() {
-			results[rank], errs[rank] = normalise(dev, member{m, rank}, part, x[from:to], residual[from:to], dy[from:to])
+			results[rank], errs[rank] = normalise(dev, member{m, rank}, p, part, x[from:to], residual[from:to], dy[from:to])
 		})
 	}
 	group.Wait()
@@ -142,28 +148,37 @@ func TestBatchNormAcrossRanksIsThatOfTheWholeBatch(t *testing.T) {
 			parts []int
 		}{{1, []int{5, 1}}, {3, []int{1, 4, 2}}, {2, []int{3, 3}}} {
 			t.Run(fmt.Sprint(dev.Name(), c.parts), func(t *testing.T) {
-				r, total := rand.New(rand.NewPCG(3, 4)), 0
-				for _, n := range c.parts {
-					total += n
-				}
-				s := nn.Image(total, 19, c.side, c.side) // more than one block of channels
-				var x, residual, dy []float32
-				for range total * 19 * c.side * c.side {
-					x, residual, dy = append(x, 3+float32(r.NormFloat64())), append(residual, float32(r.NormFloat64())), append(dy, float32(r.NormFloat64()))
-				}
-				want, err := normalise(dev, nil, s, x, residual, dy)
-				require.NoError(t, err)
-				got, err := onRanks(dev, c.parts, s, x, residual, dy)
-				require.NoError(t, err)
 				// Values are up to about 30 and each is some roundings old.
-				require.InDeltaSlice(t, want.y, got.y, 3e-5)
-				require.InDeltaSlice(t, want.dresidual, got.dresidual, 3e-5)
-				require.InDeltaSlice(t, want.dx, got.dx, 6e-5)
-				require.InDeltaSlice(t, want.dscale, got.dscale, 6e-5)
-				require.InDeltaSlice(t, want.dshift, got.dshift, 6e-5)
+				compareAcross(t, dev, c.parts, c.side, none, 3e-5)
+				// A unit in the last place of these is 2^-6, and y, dx and dx's part
+				// before the sums are each rounded to half a one.
+				compareAcross(t, dev, c.parts, c.side, all, 3.0/64)
 			})
 		}
 	}
+}
+
+// compareAcross requires that ranks give what one gives, but for bound.
+func compareAcross(t *testing.T, dev device.Device, parts []int, side int, p nn.Precision, bound float64) {
+	t.Helper()
+	r, total := rand.New(rand.NewPCG(3, 4)), 0
+	for _, n := range parts {
+		total += n
+	}
+	s := nn.Image(total, 19, side, side) // more than one block of channels
+	var x, residual, dy []float32
+	for range total * 19 * side * side {
+		x, residual, dy = append(x, 3+float32(r.NormFloat64())), append(residual, float32(r.NormFloat64())), append(dy, float32(r.NormFloat64()))
+	}
+	want, err := normalise(dev, nil, p, s, x, residual, dy)
+	require.NoError(t, err)
+	got, err := onRanks(dev, parts, p, s, x, residual, dy)
+	require.NoError(t, err)
+	require.InDeltaSlice(t, want.y, got.y, bound)
+	require.InDeltaSlice(t, want.dresidual, got.dresidual, bound)
+	require.InDeltaSlice(t, want.dx, got.dx, 2*bound)
+	require.InDeltaSlice(t, want.dscale, got.dscale, 2*bound)
+	require.InDeltaSlice(t, want.dshift, got.dshift, 2*bound)
 }
 
 var errGone = errors.New("rank 1 is gone")
@@ -176,7 +191,7 @@ func (broken) Sums(string, []float64) error { return errGone }
 func TestBatchNormAcrossNamesItsLayer(t *testing.T) {
 	for _, dev := range devices() {
 		x := []float32{1, 2, 3, 4}
-		_, err := normalise(dev, broken{member{&meeting{ranks: 1}, 0}}, nn.Image(4, 1, 1, 1), x, x, x)
+		_, err := normalise(dev, broken{member{&meeting{ranks: 1}, 0}}, none, nn.Image(4, 1, 1, 1), x, x, x)
 		require.ErrorIs(t, err, errGone)
 		require.ErrorContains(t, err, "bn")
 	}
