@@ -151,12 +151,13 @@ func (g *GradFusion) failures(ctx context.Context, w *layout) error {
 	}
 	message := []byte{}
 	if own != nil {
-		for i, kind := range kinds() {
-			if i > 0 && errors.Is(own, kind) || i == 0 {
-				message = append(message[:0], byte(i))
+		kind := 0
+		for i, k := range kinds() {
+			if k != nil && errors.Is(own, k) {
+				kind = i
 			}
 		}
-		message = append(message, own.Error()...)
+		message = append([]byte{byte(kind)}, own.Error()...)
 	}
 	all, err := collective.GatherBytes(ctx, w.world, message, "failures")
 	if err != nil {

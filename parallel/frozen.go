@@ -69,19 +69,26 @@ func (g *GradFusion) unfrozen() error {
 // frozenDigest is a number of 52 bits that tells apart what ranks have frozen; 0
 // for nothing.
 func (g *GradFusion) frozenDigest() float64 {
-	h, any := fnv.New64a(), false
+	names := g.frozenNames()
+	if names == "" {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write([]byte(names))
+	return float64(h.Sum64()>>12 | 1)
+}
+
+// frozenNames lists what this rank has frozen since the GradFusion was made.
+func (g *GradFusion) frozenNames() string {
+	var names []string
 	for _, s := range g.stages {
 		for _, p := range s.reducer.params {
 			if p.Frozen {
-				any = true
-				h.Write([]byte(p.Name))
+				names = append(names, p.Name)
 			}
 		}
 	}
-	if !any {
-		return 0
-	}
-	return float64(h.Sum64()>>12 | 1)
+	return strings.Join(names, ", ")
 }
 
 // compareFrozen returns the same error on all ranks when those of a stage have
@@ -95,15 +102,7 @@ func (g *GradFusion) compareFrozen(ctx context.Context, w *layout) error {
 	if !differ {
 		return nil
 	}
-	var names []string
-	for _, s := range g.stages {
-		for _, p := range s.reducer.params {
-			if p.Frozen {
-				names = append(names, p.Name)
-			}
-		}
-	}
-	all, err := collective.GatherBytes(ctx, w.world, []byte(strings.Join(names, ", ")), "frozen parameters")
+	all, err := collective.GatherBytes(ctx, w.world, []byte(g.frozenNames()), "frozen parameters")
 	if err != nil {
 		return err
 	}
