@@ -76,10 +76,7 @@ func (t *table) empty(index int) {
 func (t *table) leaf(index int) {
 	n := rowNode{lo: index, size: 1, grad: t.tree.spare()}
 	if !t.param.SparseGrad(n.grad) {
-		n.grad.Rows = n.grad.Rows[:0]
-		for i := range t.count {
-			n.grad.Rows = append(n.grad.Rows, int32(i))
-		}
+		n.grad.Rows = t.everyRow(n.grad.Rows[:0])
 		n.grad.Resize(t.count * t.width)
 		copy(n.grad.Values.F32(), t.grad.F32())
 		n.whole = true

@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -202,18 +203,19 @@ func (x *table) eachNode(f func(rows []int32)) {
 		list := rows[:max(n, 0)]
 		rows = rows[len(list):]
 		if n == wholly {
-			list = x.everyRow()
+			list = x.everyRow(nil)
 		}
 		f(list)
 	}
 }
 
-func (x *table) everyRow() []int32 {
-	out := make([]int32, x.count)
-	for i := range out {
-		out[i] = int32(i)
+// everyRow appends the indices of all rows.
+func (x *table) everyRow(to []int32) []int32 {
+	to = slices.Grow(to, x.count)
+	for i := range x.count {
+		to = append(to, int32(i))
 	}
-	return out
+	return to
 }
 
 // sumDense is the sum over all elements.

@@ -35,6 +35,12 @@ type tiedCopy struct {
 
 func (c tiedCopy) entry() *entry { return c.stage.reducer.entries[c.param] }
 
+// sum is that of the gradients of a use.
+func (c tiedCopy) sum(use int) device.Buf {
+	e := c.entry()
+	return e.slot(e.bucket.grad, use)
+}
+
 // newTies lists the tied parameters that are trained, by name.
 func newTies(stages []*stage) []*tie {
 	byName := map[string]*tie{}
@@ -156,9 +162,8 @@ func (t *tie) sum(ctx context.Context) error {
 		at = t.bounds[t.comm.Rank()]
 	}
 	for _, c := range t.copies {
-		e := c.entry()
-		for use := range e.apart() {
-			copy(t.all.F32()[at:at+n], e.slot(e.bucket.grad, use).F32())
+		for use := range c.entry().apart() {
+			copy(t.all.F32()[at:at+n], c.sum(use).F32())
 			at += n
 		}
 	}
@@ -168,13 +173,13 @@ func (t *tie) sum(ctx context.Context) error {
 			return err
 		}
 	}
-	total := t.copies[0].entry().slot(t.copies[0].entry().bucket.grad, 0)
+	total := t.copies[0].sum(0)
 	copy(total.F32(), t.all.F32()[t.order[0]:t.order[0]+n])
 	for _, at := range t.order[1:] {
 		addInto(total, t.all.Slice(at, at+n))
 	}
 	for _, c := range t.copies[1:] {
-		copy(c.entry().slot(c.entry().bucket.grad, 0).F32(), total.F32())
+		copy(c.sum(0).F32(), total.F32())
 	}
 	return nil
 }
