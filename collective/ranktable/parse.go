@@ -41,7 +41,7 @@ func Parse(text []byte) (*Table, []Fault, error) {
 		return nil, nil, err
 	}
 	if root.kind != "object" {
-		return nil, nil, &SyntaxError{Line: root.line, Text: "a rank table is an object in braces, this is a " + root.kind}
+		return nil, nil, &SyntaxError{Line: root.line, Text: "a rank table is an object in braces, this is " + article(root.kind)}
 	}
 	p := &parser{}
 	p.table(root)
@@ -95,8 +95,7 @@ func (p *parser) table(root value) {
 		p.server(fmt.Sprintf("server_list[%d]", i), v)
 	}
 	if has {
-		n, _ := p.number("server_count", count)
-		if n != len(p.out.Servers) {
+		if n, ok := p.number("server_count", count); ok && n != len(p.out.Servers) {
 			p.fault(count.line, "server_count", fmt.Sprintf("%d", len(p.out.Servers)), "is %d, but server_list has %d servers", n, len(p.out.Servers))
 		}
 	} else if p.out.Version != "1.2" {

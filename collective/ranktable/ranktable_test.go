@@ -114,6 +114,8 @@ func TestFaults(t *testing.T) {
 		{`"1.0"`, `"2.0"`, "version: is 2.0, the format of Ascend 950", false},
 		{`"1.0"`, `"3"`, `version: is "3"`, true},
 		{`"server_count":"2"`, `"server_count":"3"`, "server_count: is 3, but server_list has 2 servers", true},
+		{`"server_count":"2"`, `"server_count":"x"`, `server_count: is "x"; it has to be a whole number`, false},
+		{`"device":[{"device_id":"0","device_ip":"192.168.2.8"`, `"device":{"device_id":"0"},"device":[{"device_id":"0","device_ip":"192.168.2.8"`, "device: is an object; it has to be a list in brackets", false},
 		{`"server_count":"2",`, ``, "server_count: is missing", true},
 		{`"node_1"`, `"node_0"`, `server_list[1].server_id: "node_0" is that of server_list[0] too`, false},
 		{`172.16.0.101`, `172.16.0.100`, "server_list[1].host_ip: 172.16.0.100 is that of server_list[0] too", false},
@@ -135,6 +137,7 @@ func TestFaults(t *testing.T) {
 			require.NotEqual(t, good, text)
 			table, faults, err := ranktable.Parse([]byte(text))
 			require.NoError(t, err)
+			require.NotContains(t, fmt.Sprint(faults), "server_count: is 0")
 			found := false
 			for _, f := range faults {
 				if strings.Contains(f.String(), c.want) {

@@ -12,7 +12,7 @@ import (
 func (p *parser) object(at string, v value, known string) map[string]value {
 	out := map[string]value{}
 	if v.kind != "object" {
-		p.fault(v.line, at, "", "is a %s; it has to be an object in braces", v.kind)
+		p.fault(v.line, at, "", "is %s; it has to be an object in braces", article(v.kind))
 		return out
 	}
 	for _, f := range v.fields {
@@ -33,7 +33,7 @@ func (p *parser) list(at string, v value) []value {
 	if v.kind == "" {
 		p.fault(v.line, at, "", "is missing")
 	} else if v.kind != "list" {
-		p.fault(v.line, at, "", "is a %s; it has to be a list in brackets", v.kind)
+		p.fault(v.line, at, "", "is %s; it has to be a list in brackets", article(v.kind))
 	}
 	return v.items
 }
@@ -52,12 +52,13 @@ func (p *parser) text(at string, v value) string {
 	return ""
 }
 
+// article puts one before a kind that takes one.
 func article(kind string) string {
 	switch kind {
 	case "object":
 		return "an object"
-	case "list":
-		return "a list"
+	case "list", "string", "number":
+		return "a " + kind
 	}
 	return kind
 }

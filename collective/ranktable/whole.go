@@ -100,7 +100,7 @@ func (p *parser) ranks() {
 			owner[d.Rank] = at
 		}
 	}
-	if len(owner) != n || p.unrankable() {
+	if _, unknown := owner[-1]; unknown || len(owner) != n {
 		return
 	}
 	for i, s := range p.out.Servers {
@@ -117,32 +117,10 @@ func (p *parser) ranks() {
 	}
 }
 
-// unrankable reports whether some rank is none.
-func (p *parser) unrankable() bool {
-	for _, s := range p.out.Servers {
-		for _, d := range s.Devices {
-			if d.Rank < 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // renumber makes the ranks of each server follow each other, servers in the order
 // of their lowest rank, devices in the order of theirs, and says so.
 func (p *parser) renumber() string {
-	order := map[int]int{}
-	for _, ranks := range p.out.Hosts() {
-		for _, r := range ranks {
-			order[r] = len(order)
-		}
-	}
-	for s := range p.out.Servers {
-		for d := range p.out.Servers[s].Devices {
-			p.out.Servers[s].Devices[d].Rank = order[p.out.Servers[s].Devices[d].Rank]
-		}
-	}
+	p.out = *p.out.Renumbered(slices.Concat(p.out.Hosts()...))
 	return "ranks numbered server after server"
 }
 
