@@ -89,9 +89,17 @@ func (s *session) together(ctx context.Context, tensors []parallel.Named) ([]par
 		if part, ok := parts[t.Name]; ok {
 			return part
 		}
-		param := t.Name[:max(strings.LastIndexByte(t.Name, '/'), 0)] // of parallel.StateName
-		return parts[param]
+		return parts[paramOf(t.Name)]
 	})
+}
+
+// paramOf is the parameter whose state has that name by parallel.StateName; other
+// names stay as they are.
+func paramOf(name string) string {
+	if at := strings.LastIndexByte(name, '/'); at >= 0 {
+		return name[:at]
+	}
+	return name
 }
 
 // tensorParts has the parts of parameters by their names.

@@ -69,11 +69,7 @@ func waitFor(ctx context.Context, works []*collective.Work) error {
 func (s *session) firstCopies(tensors []parallel.Named) (out []parallel.Named) {
 	seen := map[string]bool{}
 	for _, t := range tensors {
-		param := t.Name
-		if at := strings.LastIndexByte(t.Name, '/'); at >= 0 { // of parallel.StateName
-			param = t.Name[:at]
-		}
-		if seen[t.Name] || s.later[param] || s.later[t.Name] {
+		if seen[t.Name] || s.later[t.Name] || s.later[paramOf(t.Name)] {
 			continue
 		}
 		seen[t.Name] = true
