@@ -7,8 +7,9 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// validateCoded refuses a call with a Codec that has no meaning.
-func validateCoded(c *Call) error {
+// ValidateCoded refuses a call with a Codec that has no meaning. A Group does so by
+// itself; it is for Comms that are none.
+func ValidateCoded(c *Call) error {
 	switch {
 	case c.Kind != plan.AllReduce:
 		return fmt.Errorf("%v with the wire format %s: formats are for all-reduce", c.Kind, c.Codec.Name())

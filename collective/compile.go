@@ -51,7 +51,7 @@ func (g *Group) validate(c *Call) error {
 	case c.In.Len > 0 && c.Out.Len > 0 && c.In.Type != c.Out.Type:
 		return fmt.Errorf("input of %v, output of %v", c.In.Type, c.Out.Type)
 	case c.Codec != nil:
-		if err := validateCoded(c); err != nil {
+		if err := ValidateCoded(c); err != nil {
 			return err
 		}
 	}

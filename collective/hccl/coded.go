@@ -17,9 +17,10 @@ import (
 func (c *Comm) coded(p *pending) error {
 	call := &p.call
 	in, out, codec := call.In, output(call), call.Codec
+	if err := collective.ValidateCoded(call); err != nil {
+		return err
+	}
 	switch {
-	case call.Kind != plan.AllReduce || in.Type != device.F32 || call.Op != collective.Sum && call.Op != collective.Mean || out.Len != in.Len:
-		return errors.New("only sums and means of f32 by an all-reduce are encoded")
 	case len(c.ranks) == 1 || call.AcrossHosts && len(c.hosts) == 1:
 		call.Codec = nil
 		return c.whole(p)

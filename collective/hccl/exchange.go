@@ -61,7 +61,11 @@ func (c *Comm) Exchange(ctx context.Context, batch []collective.PointToPoint) *c
 		return w
 	}
 	for _, part := range batch {
-		if part.Peer < 0 || part.Peer >= len(c.ranks) {
+		switch {
+		case part.Buf.Len > 0 && part.Buf.Bytes() == nil:
+			end(fmt.Errorf("rank %d, communicator %s: exchange with rank %d: %w", c.rank, c.name, part.Peer, errUnreadable))
+			return w
+		case part.Peer < 0 || part.Peer >= len(c.ranks):
 			end(fmt.Errorf("rank %d, communicator %s: exchange with rank %d of %d", c.rank, c.name, part.Peer, len(c.ranks)))
 			return w
 		}

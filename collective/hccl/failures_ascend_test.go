@@ -138,11 +138,17 @@ func TestMisuse(t *testing.T) {
 		{Kind: plan.AllGather, In: device.FromF32(make([]float32, 2)), Out: device.FromF32(make([]float32, 3))},
 		{Kind: plan.ReduceScatter, In: device.FromF32(make([]float32, 2)), InBounds: []int{0, 3}},
 		{Kind: plan.AllReduce, In: device.Buf{Type: device.F32, Len: 2, Handle: 64}},
+		{Kind: plan.AllReduce, In: device.FromF32(make([]float32, 2)), InBounds: []int{0, 2}, Codec: halves{}},
 	} {
 		t.Run(call.Kind.String(), func(t *testing.T) {
 			w := start(t, 1)
 			require.Error(t, w.comms[0].Start(t.Context(), call).Wait(t.Context()))
 		})
+	}
+	w := start(t, 1)
+	for _, recv := range []bool{false, true} {
+		part := collective.PointToPoint{Recv: recv, Buf: device.Buf{Type: device.F32, Len: 2, Handle: 64}}
+		require.ErrorContains(t, w.comms[0].Exchange(t.Context(), []collective.PointToPoint{part}).Wait(t.Context()), "cannot read")
 	}
 }
 

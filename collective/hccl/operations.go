@@ -18,6 +18,8 @@ import (
 // while this one is in the operation.
 const pieceSize = 4 << 20
 
+var errUnreadable = errors.New("a buffer that the host cannot read")
+
 // run turns a call into passes and sends them on their way.
 func (c *Comm) run(p *pending) error {
 	switch call := &p.call; {
@@ -26,7 +28,7 @@ func (c *Comm) run(p *pending) error {
 	case call.Kind.Rooted() && (call.Root < 0 || call.Root >= len(c.ranks)):
 		return fmt.Errorf("no rank %d among %d", call.Root, len(c.ranks))
 	case call.In.Len > 0 && call.In.Bytes() == nil || call.Out.Len > 0 && call.Out.Bytes() == nil:
-		return errors.New("a buffer that the host cannot read")
+		return errUnreadable
 	}
 	if p.call.Codec != nil {
 		return c.coded(p)
