@@ -47,7 +47,7 @@ func TestDryRunIsGolden(t *testing.T) {
 	require.Equal(t, string(want), text.String())
 }
 
-// Without it they are measured; a run may use what another has measured.
+// Without it they are measured.
 func TestDryRunMeasures(t *testing.T) {
 	cfg, err := config.Load("", config.Sources{Set: []string{"data.name=digits", "data.batch=16", "model.name=mlp", "model.hidden=[8, 8]", "parallel.pipeline=2", "train.micro_batch=4"}})
 	require.NoError(t, err)
