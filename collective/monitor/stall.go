@@ -173,7 +173,7 @@ func about(views []view, rank int, s *stall) other {
 	default:
 		o.text = "has not started it"
 	}
-	if where := v.elsewhere(s); where != "" {
+	if where := v.busy(); where != "" {
 		o.waits = true
 		o.text += "; it is in " + where
 	} else {
@@ -191,7 +191,7 @@ func (v *view) last(g *groupBeat) string {
 	if c := g.in(0); c != nil {
 		return fmt.Sprintf("it was last seen in call %d (%s)", c.Sequence, c.about())
 	}
-	if where := v.elsewhere(&stall{stallID: stallID{group: g.ID, rank: -1}}); where != "" {
+	if where := v.busy(); where != "" {
 		return "it was last seen in " + where
 	}
 	if g.Ended == 0 {
@@ -218,16 +218,15 @@ func (g *groupBeat) part(s *stall) (text string, missing bool) {
 	return not, true
 }
 
-// elsewhere names the call of another group that a rank is in, or a part of an
-// Exchange that it needs now; of the same group where s is such a part itself.
-func (v *view) elsewhere(s *stall) string {
+// busy names a call that a rank is in, or a part of an Exchange that it needs now.
+func (v *view) busy() string {
 	for _, g := range v.Groups {
 		for _, c := range g.Calls {
 			switch {
 			case c.Ahead: // it may be busy with anything
 			case c.Exchange:
 				return fmt.Sprintf("message %d (%s) with rank %d in group %s", c.Sequence, c.about(), c.Peer, g.Name)
-			case g.ID != s.group || s.rank >= 0:
+			default:
 				return fmt.Sprintf("call %d of group %s (%s)", c.Sequence, g.Name, c.about())
 			}
 		}
