@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -114,6 +115,9 @@ func (tr trial) continued(t *testing.T, saved map[string]Named, ranks, steps int
 		}
 		if err := run(steps); err != nil {
 			return err
+		}
+		if g.restoreKept != nil {
+			return errors.New("what loads a checkpoint is still held, and the checkpoint with it")
 		}
 		state, err := g.OptimizerState()
 		hashes[c.Rank()] = Hash(append(append(state, Params(g.stages[0].params)...), States(g.stages[0].states)...))

@@ -86,6 +86,9 @@ func (g *GradFusion) cut(s *stage, uses []nn.Use) error {
 	if err := g.remember(s); err != nil {
 		return g.stageNamed(s, err)
 	}
+	if !slices.ContainsFunc(g.stages, func(s *stage) bool { return s.reducer.buckets == nil }) {
+		g.restoreKept = nil // which may hold a checkpoint
+	}
 	g.segments, g.stageOf = g.segments[:0], g.stageOf[:0]
 	for _, s := range g.stages {
 		for _, b := range s.reducer.buckets {
