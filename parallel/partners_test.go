@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,15 +92,12 @@ func TestDeterministicPartners(t *testing.T) {
 // A rank that leaves in the middle of a step is named, with the layer, by its
 // partner.
 func TestPartnerThatLeaves(t *testing.T) {
-	var mu sync.Mutex
-	var told error
+	var told error // of rank 0
 	err := world(t.Context(), 2, func(ctx context.Context, c collective.Comm) error {
 		if c.Rank() == 1 {
 			return nil // closes its Comm
 		}
 		defer nn.Catch(&told)
-		mu.Lock()
-		defer mu.Unlock()
 		config := sharedModels()[1]
 		config.Partners = NewPartners(ctx, c, false)
 		m, err := models.New(config)
