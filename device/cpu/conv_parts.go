@@ -71,7 +71,7 @@ type panelPartsTask struct {
 }
 
 // dstLen returns the words of a panel.
-func (t *panelPartsTask) dstLen() int { return t.panelLen / (partDepth * tileColumns) * panelWords }
+func (t *panelPartsTask) dstLen() int { return partsLen(t.panelLen) }
 
 func (t *panelPartsTask) do(_ *scratch, panel int) {
 	src, dst := t.src[panel*t.panelLen:][:t.panelLen], t.dst[panel*t.dstLen():]
@@ -172,8 +172,8 @@ func (t *convParts) block(s *scratch, b *convBlock) {
 func (t *convParts) multiply(s *scratch, b *convBlock, from, chunks int) {
 	perImage, count := len(b.rows), b.count()
 	a := s.left.floats(partRows * chunkWords(chunks))
-	panelLen := t.panelLen / (partDepth * tileColumns) * panelWords
-	at := b.lo*panelLen + (b.panelAt/(partDepth*tileColumns)+from)*panelWords
+	panelLen := partsLen(t.panelLen)
+	at := b.lo*panelLen + partsLen(b.panelAt) + from*panelWords
 	p := &s.parts
 	for row := 0; row < count; row += partRows {
 		n := min(partRows, count-row)

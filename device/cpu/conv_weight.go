@@ -27,8 +27,8 @@ type gradientTask struct {
 	batch     int // pixels of one tile, when it is not several images
 	partialOf int // floats of one (block of C, block of K)
 	parted    bool
-	straight  bool    // 16 pixels of dy are equally far apart in x
-	infinite  *uint32 // set when parts met a number that is not finite
+	straight  bool   // 16 pixels of dy are equally far apart in x
+	infinite  uint32 // set atomically when parts met a number that is not finite
 }
 
 const (
@@ -62,15 +62,14 @@ func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	}
 	w := k.take()
 	t := &w.gradient
-	*t = gradientTask{set: k.set, d: d, x: k.set.tensor(x), dy: k.set.tensor(dy), image: xPadded(d), pixels: d.OutH() * d.OutW(), infinite: &w.infinite}
-	w.infinite = 0
+	*t = gradientTask{set: k.set, d: d, x: k.set.tensor(x), dy: k.set.tensor(dy), image: xPadded(d), pixels: d.OutH() * d.OutW()}
 	if t.parted = t.inParts(); t.parted {
 		t.prepare(w)
 		w.gradientParts = gradientParts{t}
 		k.pool.run(w, &w.gradientParts, t.groups*t.parts)
 		w.gradientParts = gradientParts{}
 	}
-	if !t.parted || w.infinite != 0 {
+	if !t.parted || t.infinite != 0 {
 		// Tiles pass infinities on as they should be.
 		t.parted = false
 		t.prepare(w)

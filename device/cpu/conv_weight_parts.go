@@ -35,7 +35,7 @@ func (t *gradientParts) do(s *scratch, index int) {
 	sums := t.partial[group*t.groupLen()+plane*t.blocksK()*t.partialOf:][:length]
 	for len(sums) > 0 {
 		if sum := t.set.sum(sums[:t.partialOf]); sum-sum != 0 {
-			atomic.StoreUint32(t.infinite, 1)
+			atomic.StoreUint32(&t.infinite, 1)
 			return
 		}
 		sums = sums[t.partialOf:]

@@ -34,6 +34,9 @@ const (
 	maxPartsWork = 320
 )
 
+// partsLen returns the words of a panel of so many floats, which are whole chunks.
+func partsLen(floats int) int { return floats / (partDepth * tileColumns) * panelWords }
+
 // partsProduct is a product of up to 32 rows with several panels, at each of
 // several positions:
 //

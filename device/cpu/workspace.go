@@ -71,7 +71,6 @@ type workspace struct {
 	convParts     convParts
 	gradientParts gradientParts
 	normBlocks    normBlocks
-	infinite      uint32
 	gradient      gradientTask
 	scatter       scatterTask
 	moments       momentsTask
