@@ -240,6 +240,19 @@ func TestCancelled(t *testing.T) {
 	require.NoError(t, transport.Close())
 }
 
+// TestWithoutWires: what has no formats is measured also where formats are named.
+func TestWithoutWires(t *testing.T) {
+	seen := map[string]int{}
+	for _, r := range run(t, 2, collective.GroupConfig{}, Config{Types: []device.Type{device.F32, device.F16}, Sizes: []int{4000}, Wires: []string{"int8"}, Iterations: 2, Warmup: 1,
+		Operations: Operations()}) {
+		seen[r.Op+" "+r.DType]++
+	}
+	for _, op := range Operations() {
+		require.Equal(t, 1, seen[op.Name+" f32"], op.Name)
+	}
+	require.Equal(t, 1, seen["allreduce f16"])
+}
+
 // TestWires: each format is a measurement beside the algorithms, of all-reduces
 // of F32 only.
 func TestWires(t *testing.T) {

@@ -13,14 +13,15 @@ import (
 type variant struct{ algorithm, wire string }
 
 // variants lists the algorithms, then the wire formats, that an operation has
-// for a type. Of algorithms "auto" alone, formats leave only what f32 stands for.
+// for a type. Where there are formats, "auto" alone is what f32 stands for.
 func (r *runner) variants(op Operation, t device.Type) (all []variant) {
 	for _, name := range r.Algorithms {
 		if op.Does(name) {
 			all = append(all, variant{algorithm: name})
 		}
 	}
-	if len(r.Wires) > 0 && len(r.Algorithms) == 1 && r.Algorithms[0] == auto {
+	encodes := !op.SendReceive && op.Kind == plan.AllReduce && t == device.F32
+	if encodes && len(r.Wires) > 0 && len(r.Algorithms) == 1 && r.Algorithms[0] == auto {
 		all = nil
 	}
 	for _, name := range r.Wires {
@@ -29,7 +30,7 @@ func (r *runner) variants(op Operation, t device.Type) (all []variant) {
 			if v := (variant{algorithm: auto}); !slices.Contains(all, v) {
 				all = append(all, v)
 			}
-		case !op.SendReceive && op.Kind == plan.AllReduce && t == device.F32:
+		case encodes:
 			all = append(all, variant{wire: name})
 		}
 	}
