@@ -36,10 +36,10 @@ func gradient(r *rand.Rand, n int) []float32 {
 // up to one rounding of the difference else. Decode and DecodeAdd agree, the
 // bytes follow from the seed, and nothing is written beyond them.
 func TestEncodedAndKept(t *testing.T) {
-	for name, make1 := range formats(t) {
+	for name, fresh := range formats(t) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, n := range lengths() {
-			f, x := make1(), gradient(r, n)
+			f, x := fresh(), gradient(r, n)
 			size := f.EncodedLen(n)
 			b := make([]byte, size+7)
 			for i := range b {
@@ -68,10 +68,10 @@ func TestEncodedAndKept(t *testing.T) {
 
 // A value that is not finite arrives as one and is not kept.
 func TestNotFinite(t *testing.T) {
-	for name, make1 := range formats(t) {
+	for name, fresh := range formats(t) {
 		for _, bad := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
 			for _, at := range []int{3, 300, 999} {
-				f, x := make1(), gradient(rand.New(rand.NewPCG(3, 4)), 1000)
+				f, x := fresh(), gradient(rand.New(rand.NewPCG(3, 4)), 1000)
 				x[at] = float32(bad)
 				for i := at; i < min(at+100, len(x)); i++ { // more of them than top-k sends
 					x[i] = float32(bad)
