@@ -65,7 +65,7 @@ type bucket struct {
 // places and add them up in the same order. One with a sparse gradient has a
 // bucket of its own, after all others.
 func cutBuckets(params []*nn.Param, firstBytes, bytes int) []*bucket {
-	var out []*bucket
+	out := []*bucket{} // a stage without parameters is cut too
 	var open *bucket
 	for _, p := range sparseLast(params) {
 		if open == nil || p.Sparse {

@@ -193,8 +193,29 @@ func TestShapesThatVaryAreRefused(t *testing.T) {
 	p.build = func() ([]nn.Block, error) {
 		return []nn.Block{nn.NewSeq("shape", changing{}), nn.NewSeq("head", nn.Flatten{}, linear("fc", 9, 10))}, nil
 	}
-	_, err := p.run(t.Context())
-	require.ErrorContains(t, err, "shapes may depend on the number of samples only")
+	errs := make([]error, 2) // rank 1 may be the first to end, because rank 0 has left
+	require.NoError(t, world(t.Context(), 2, func(ctx context.Context, c collective.Comm) error {
+		errs[c.Rank()] = p.rank(ctx, c, &state{tensors: map[string]Named{}})
+		return nil
+	}))
+	require.ErrorContains(t, errs[0], "shapes may depend on the number of samples only")
+	require.ErrorContains(t, errs[1], "peer 0")
+}
+
+// A stage without parameters is cut once, like the others, whatever run of
+// micro-batches a column has.
+func TestStageWithoutParameters(t *testing.T) {
+	p := smallModels()["mlp"](5) // three micro-batches: two and one
+	p.micro, p.steps, p.fusion.Deterministic = 2, 2, true
+	p.build = func() ([]nn.Block, error) {
+		return []nn.Block{nn.NewSeq("flat", nn.Flatten{}), nn.NewSeq("head", linear("fc", 9, 10))}, nil
+	}
+	one, err := p.run(t.Context())
+	require.NoError(t, err)
+	p.name, p.ranks, p.columns = "1f1b", 2, 2
+	got, err := p.run(t.Context())
+	require.NoError(t, err)
+	requireSame(t, one, got)
 }
 
 type changing struct{ nn.Flatten }

@@ -98,6 +98,10 @@ func convPoisoned(l *lab, k device.Kernels, d device.Conv) {
 	k.ConvBackwardInput(d, dx, dy, w)
 	l.keepImage("y", y, device.Blocked16, d.N, d.K, d.OutH(), d.OutW(), 0)
 	l.keepImage("dx", dx, d.XLayout, d.N, d.C, d.H, d.W, 0)
+	// Not of the poisoned dy, which may meet the zeros around x.
+	finite, dw := l.image(device.Blocked16, d.N, d.K, d.OutH(), d.OutW()), l.target(d.WeightLen(), true)
+	k.ConvBackwardWeight(d, dw, x, finite)
+	l.keep("dw", dw, 0)
 }
 
 func convForward(l *lab, k device.Kernels, d device.Conv) {
