@@ -16,12 +16,13 @@ import (
 // What follows needs no ranks: a launcher checks with it what the user has
 // written before it starts any.
 
+// readFile reads a CSV file, in front of which some programs put a byte order mark.
 func readFile(c *config.Config, key, name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, c.Errorf(key, "%s: the file cannot be read: %v", key, err)
 	}
-	return text, nil
+	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
 }
 
 func readSchedule(c *config.Config, text []byte) (schedule.Schedule, error) {
@@ -47,11 +48,11 @@ func scheduleFor(c *config.Config, written schedule.Schedule, ranks, micros int)
 		return s, nil
 	}
 	if has := written.Micros(); has < micros {
-		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s runs %d micro-batches, and a step has %d here; write a longer one, or choose other data.batch and train.micro_batch",
-			p.Schedule, has, micros)
+		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s runs %s, and a step has %d here; write a longer one, or choose other data.batch and train.micro_batch",
+			p.Schedule, many(has, "micro-batch"), micros)
 	}
 	if len(written) != ranks {
-		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s has %d ranks, parallel.pipeline is %d", p.Schedule, len(written), ranks)
+		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s has %s, parallel.pipeline is %d", p.Schedule, many(len(written), "rank"), ranks)
 	}
 	return written.First(micros), nil
 }
@@ -85,8 +86,8 @@ func cutModel(c *config.Config, costs []parallel.BlockCost, s schedule.Schedule)
 		return p, nil
 	}
 	if len(cuts) != stages-1 {
-		return nil, c.Errorf("parallel.cuts", "parallel.cuts has %d cuts, which make %d stages; parallel.pipeline = %d with parallel.schedule: %s has %d",
-			len(cuts), len(cuts)+1, c.Parallel.Pipeline, c.Parallel.Schedule, stages)
+		return nil, c.Errorf("parallel.cuts", "parallel.cuts makes %d stages; parallel.pipeline: %d with parallel.schedule: %s has %d",
+			len(cuts)+1, c.Parallel.Pipeline, c.Parallel.Schedule, stages)
 	}
 	var at []int
 	for _, cut := range cuts {

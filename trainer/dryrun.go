@@ -92,12 +92,12 @@ func (d *dryRun) prepare() (err error) {
 // grid says how the ranks are arranged.
 func (d *dryRun) grid(w io.Writer) error {
 	p := d.cfg.Parallel
-	fmt.Fprintf(w, "%s on %d ranks: pipeline %d x data %d x tensor %d, placement %s\n", d.model.Name, d.world, p.Pipeline, d.columns, p.Tensor, d.cfg.Launch.Placement)
+	fmt.Fprintf(w, "%s on %s: pipeline %d x data %d x tensor %d, placement %s\n", d.model.Name, many(d.world, "rank"), p.Pipeline, d.columns, p.Tensor, d.cfg.Launch.Placement)
 	name := p.Schedule
 	if p.Pipeline == 1 {
 		name = "one stage"
 	}
-	fmt.Fprintf(w, "%s, micro-batches of up to %d samples, %d of them in the longest column of a step of %d\n", name, d.micro, d.list.Micros(), d.cfg.Data.Batch)
+	fmt.Fprintf(w, "%s, micro-batches of up to %s, %d of them in the longest column of a step of %d\n", name, many(d.micro, "sample"), d.list.Micros(), d.cfg.Data.Batch)
 	if p.Pipeline > 1 {
 		fmt.Fprintf(w, "cut: %s", d.pipeline.Picture())
 	}
@@ -220,17 +220,6 @@ func (d *dryRun) partialSums() (bytes float64, err error) {
 	}
 	one := sums(1)
 	return one + (sums(2)-one)*float64(d.micro-1), nil
-}
-
-// amount writes a number of bytes in the unit that suits it.
-func amount(bytes float64) string {
-	for _, unit := range []string{"B", "KiB", "MiB"} {
-		if bytes < 1000 {
-			return fmt.Sprintf("%.3g %s", bytes, unit)
-		}
-		bytes /= 1024
-	}
-	return fmt.Sprintf("%.3g GiB", bytes)
 }
 
 // statesPerValue returns how many numbers an optimizer keeps for each parameter.

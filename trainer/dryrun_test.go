@@ -95,7 +95,7 @@ func TestFitsNamesTheSetting(t *testing.T) {
 		{[]string{"parallel.cuts=[3]"}, "parallel.cuts: cut 1 is before block 3, but the model has the blocks 0 to 2\n0:fc1 1:fc2 2:head |"},
 		{[]string{"parallel.cuts=[fc1]"}, "parallel.cuts: cut 1 is before block 0, which leaves stage 0 without a block"},
 		{[]string{"parallel.cuts=[fc7]"}, "parallel.cuts: there is no block \"fc7\"; the model has\n0:fc1 1:fc2 2:head"},
-		{[]string{"parallel.cuts=" + file("few.csv", head+"fc1,1,2,3,4,5\n")}, "few.csv has 1 blocks, the model has 3"},
+		{[]string{"parallel.cuts=" + file("few.csv", head+"fc1,1,2,3,4,5\n")}, "few.csv has 1 block, the model has 3"},
 		{[]string{"parallel.cuts=" + file("other.csv", head+"fc1,1,2,3,4,5\nfc2,1,2,3,4,5\nfc3,1,2,3,4,5\n")}, "other.csv has fc3 for block 2, which is head"},
 		{[]string{"parallel.cuts=" + file("bad.csv", head+"fc1,1,2,3,4,x\n")}, "line 2, column 13"},
 		{[]string{"parallel.cuts=nowhere.csv"}, "parallel.cuts: the file cannot be read"},
@@ -103,8 +103,8 @@ func TestFitsNamesTheSetting(t *testing.T) {
 		{[]string{"parallel.schedule=" + file("missing.csv", "0F0,0B0\n1F0\n")}, "rank 1, action 1: 1B0 is missing"},
 		{[]string{"parallel.schedule=" + file("typo.csv", "0F0,0B0\n1F0,1C0\n")}, "line 2, column 5: \"1C0\" is no action"},
 		{[]string{"parallel.schedule=" + file("empty.csv", "\n")}, "empty.csv holds no actions"},
-		{[]string{"parallel.schedule=" + file("short.csv", "0F0,0B0\n1F0,1B0\n")}, "runs 1 micro-batches, and a step has 2 here"},
-		{[]string{"parallel.schedule=" + file("one.csv", "0F0,0B0,0F1,0B1,0F2,0B2,0F3,0B3\n")}, "has 1 ranks, parallel.pipeline is 2"},
+		{[]string{"parallel.schedule=" + file("short.csv", "0F0,0B0\n1F0,1B0\n")}, "runs 1 micro-batch, and a step has 2 here"},
+		{[]string{"parallel.schedule=" + file("one.csv", "0F0,0B0,0F1,0B1,0F2,0B2,0F3,0B3\n")}, "has 1 rank, parallel.pipeline is 2"},
 	} {
 		set := append([]string{"data.name=digits", "data.batch=16", "model.name=mlp", "parallel.pipeline=2", "train.micro_batch=4"}, c.set...)
 		cfg, err := config.Load("", config.Sources{Set: set})

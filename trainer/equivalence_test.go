@@ -52,7 +52,7 @@ type combination struct {
 	threshold float64
 	threads   int
 	overlap   bool
-	recompute string
+	recompute string // none, blocks, or stages of a pipeline as a list
 	shard     bool
 	stopAfter int // 0: run through; else stop there and resume
 	async     bool
@@ -103,6 +103,9 @@ func draw(r *rand.Rand) combination {
 	}
 	c.layout, c.then = drawLayout(r, c.model, c.tensor), drawLayout(r, c.model, c.tensor)
 	c.micro = []int{5, 8, 16}[r.IntN(3)]
+	if c.pipeline > 1 && c.then.pipeline > 1 && c.recompute == "none" && r.IntN(2) == 0 {
+		c.recompute = fmt.Sprint("[", r.IntN(2), "]")
+	}
 	if c.sparse = pick("none", "exact", "lazy"); c.model != "gpt" || c.tensor > 1 || c.optimizer == "lars" || c.optimizer == "lamb" {
 		c.sparse = "none"
 	}
@@ -118,7 +121,7 @@ func (c combination) computes() combination {
 
 func (c combination) config(t *testing.T, dir string) *config.Config {
 	set := []string{
-		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), "model.recompute=" + c.recompute, fmt.Sprint("parallel.shard_optimizer=", c.shard), fmt.Sprint("data.batch=", c.batch),
+		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), fmt.Sprint("parallel.shard_optimizer=", c.shard), fmt.Sprint("data.batch=", c.batch),
 		"optim.name=" + c.optimizer, "optim.lr=0.01", fmt.Sprint("optim.clip_norm=", c.clip),
 		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never", fmt.Sprint("parallel.tensor=", c.tensor),
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),
@@ -126,6 +129,11 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 	}
 	if c.pipeline > 1 {
 		set = append(set, fmt.Sprint("parallel.pipeline=", c.pipeline), "parallel.schedule="+c.schedule)
+	}
+	if strings.HasPrefix(c.recompute, "[") {
+		set = append(set, "parallel.recompute="+c.recompute)
+	} else {
+		set = append(set, "model.recompute="+c.recompute)
 	}
 	if level, kind, ok := strings.Cut(c.level, " "); ok {
 		set = append(set, "amp.level="+level, "amp.type="+kind)

@@ -1,8 +1,6 @@
 package trainer
 
 import (
-	"fmt"
-
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/nn"
 )
@@ -32,18 +30,10 @@ func (s *session) fitsMemory(have, activations float64) error {
 		return nil
 	case weights > samples:
 		return s.cfg.Errorf("model.name", "%s as configured has %.3g parameters; weights and gradients of the ranks on this host take %s, and there are %s",
-			s.model.Name, parameters, inBytes(weights), inBytes(have))
+			s.model.Name, parameters, amount(weights), amount(have))
 	}
-	return s.cfg.Errorf("train.micro_batch", "micro-batches of %d samples take at least %s for the ranks on this host, and there are %s; a smaller train.micro_batch accumulates gradients instead",
-		s.micro, inBytes(samples), inBytes(have))
-}
-
-// inBytes writes a number of bytes in MiB or, from 10 GiB on, in GiB.
-func inBytes(bytes float64) string {
-	if bytes < 10<<30 {
-		return fmt.Sprintf("%.0f MiB", bytes/(1<<20))
-	}
-	return fmt.Sprintf("%.0f GiB", bytes/(1<<30))
+	return s.cfg.Errorf("train.micro_batch", "micro-batches of %s take at least %s for the ranks on this host, and there are %s; a smaller train.micro_batch accumulates gradients instead",
+		many(s.micro, "sample"), amount(samples), amount(have))
 }
 
 // activations returns how many bytes a forward pass keeps of each sample, in the

@@ -84,5 +84,5 @@ func TestMemoryThatIsMissing(t *testing.T) {
 		require.ErrorContains(t, err, "micro-batches of 100 samples take at least")
 	}
 	s = prepared(t, "model.name=mlp", "model.hidden=[4096]")
-	require.ErrorContains(t, s.fitsMemory(1<<20, 0), "parameters; weights and gradients of the ranks on this host take 2 MiB, and there are 1 MiB")
+	require.ErrorContains(t, s.fitsMemory(1<<20, 0), "parameters; weights and gradients of the ranks on this host take 2.34 MiB, and there are 1 MiB")
 }

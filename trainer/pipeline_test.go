@@ -66,7 +66,7 @@ func TestScheduleAndCostsOfAUser(t *testing.T) {
 		layout: layout{ranks: 1, pipeline: 1}, transport: "inproc", threshold: 1, threads: 1, overlap: true, recompute: "none"}
 	want := c.run(t)
 	file := filepath.Join(t.TempDir(), "mine.csv")
-	require.NoError(t, os.WriteFile(file, []byte("# two at a time\n0F0,0F1,,0B0,0B1,0F2,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,,1F2,1B2,1F3,1B3\n"), 0o644))
+	require.NoError(t, os.WriteFile(file, []byte("\ufeff# two at a time\n0F0,0F1,,0B0,0B1,0F2,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,,1F2,1B2,1F3,1B3\n"), 0o644))
 	for _, ranks := range []int{2, 4} {
 		c.layout = layout{ranks, 2, file}
 		got := c.run(t)
@@ -81,12 +81,13 @@ func TestScheduleAndCostsOfAUser(t *testing.T) {
 	_, err = ranks(t, 2, trainer.Job{Config: cfg, RunDir: dir})
 	require.NoError(t, err)
 	measured := filepath.Join(dir, "blocks.csv")
+	first, err := os.ReadFile(measured)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(measured, append([]byte("\ufeff"), first...), 0o644)) // as a spreadsheet saves it
 	cfg, err = config.Load("", config.Sources{Set: append(set, "parallel.cuts="+measured)})
 	require.NoError(t, err)
 	dir = t.TempDir()
 	_, err = ranks(t, 2, trainer.Job{Config: cfg, RunDir: dir})
-	require.NoError(t, err)
-	first, err := os.ReadFile(measured)
 	require.NoError(t, err)
 	again, err := os.ReadFile(filepath.Join(dir, "blocks.csv"))
 	require.NoError(t, err)

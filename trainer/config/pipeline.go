@@ -60,8 +60,8 @@ func (c *Config) checkPipeline() error {
 			p.Schedule, plural(per, "stage"))
 	}
 	if n := len(p.Cuts); n > 0 && !IsFile(p.Cuts[0]) && n+1 != p.Pipeline*per {
-		return c.Errorf("parallel.cuts", "parallel.cuts has %s, which make %s; parallel.pipeline: %d with parallel.schedule: %s has %d",
-			plural(n, "cut"), plural(n+1, "stage"), p.Pipeline, p.Schedule, p.Pipeline*per)
+		return c.Errorf("parallel.cuts", "parallel.cuts makes %d stages; parallel.pipeline: %d with parallel.schedule: %s has %d",
+			n+1, p.Pipeline, p.Schedule, p.Pipeline*per)
 	}
 	return nil
 }
