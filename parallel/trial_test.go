@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
@@ -18,16 +18,20 @@ import (
 	"github.com/gradfusion/gradfusion/optim"
 )
 
-// world runs f once for each of n ranks, side by side.
+// world runs f once for each of n ranks, side by side, and returns the errors of
+// all: which comes first depends on the moment, as a rank that leaves is an error
+// of those that wait for it.
 func world(ctx context.Context, n int, f func(ctx context.Context, c collective.Comm) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, tr := range inproc.New(n) {
-		g.Go(func() error {
+	var running sync.WaitGroup
+	errs := make([]error, n)
+	for r, tr := range inproc.New(n) {
+		running.Go(func() {
 			c := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
-			return errors.Join(f(ctx, c), c.Close(), tr.Close())
+			errs[r] = errors.Join(f(ctx, c), c.Close(), tr.Close())
 		})
 	}
-	return g.Wait()
+	running.Wait()
+	return errors.Join(errs...)
 }
 
 // samples are fixed random images and labels.

@@ -36,7 +36,7 @@ func ranks(t *testing.T, n int, job trainer.Job) (*metrics.Summary, error) {
 	t.Helper()
 	var summary *metrics.Summary
 	errs := make([]error, n)
-	g, ctx := errgroup.WithContext(t.Context())
+	var g errgroup.Group
 	for _, tr := range inproc.New(n) {
 		g.Go(func() error {
 			j := job
@@ -46,7 +46,7 @@ func ranks(t *testing.T, n int, job trainer.Job) (*metrics.Summary, error) {
 			if tr.Rank() != 0 {
 				j.On, j.Model = nil, nil
 			}
-			s, err := trainer.Run(ctx, j)
+			s, err := trainer.Run(t.Context(), j)
 			if tr.Rank() == 0 {
 				summary = s
 			}

@@ -144,20 +144,23 @@ func TestSharedLayersWithOtherSettings(t *testing.T) {
 func TestRankThatLeavesItsPartners(t *testing.T) {
 	cfg := shared(t, "gpt", 2)
 	errs := make([]error, 2)
+	stepped := make(chan struct{}) // rank 0 has ended step 2
 	var g errgroup.Group
 	for _, tr := range inproc.New(2) {
 		g.Go(func() error {
 			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			job := trainer.Job{Config: cfg, Comm: comm}
-			if tr.Rank() == 1 {
-				job.On = func(e trainer.Event) {
-					if e.Kind == trainer.Stepped && e.Step == 2 {
-						cancel()
-					}
+			job := trainer.Job{Config: cfg, Comm: comm, On: func(e trainer.Event) {
+				switch {
+				case e.Kind != trainer.Stepped || e.Step != 2:
+				case tr.Rank() == 0:
+					close(stepped)
+				default:
+					<-stepped // else rank 0 may hear of it in the middle of step 2
+					cancel()
 				}
-			}
+			}}
 			_, errs[tr.Rank()] = trainer.Run(ctx, job)
 			return errors.Join(comm.Close(), tr.Close())
 		})
