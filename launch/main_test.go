@@ -136,7 +136,7 @@ func hold() {
 
 // meet publishes the rank and reads all others from the store.
 func meet(place Place) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	meeting, err := Connect(ctx, place)
 	if err != nil {
@@ -162,7 +162,7 @@ func meet(place Place) int {
 // train joins the world and passes a message around; then one rank dies and the
 // others wait for it.
 func train(place Place, dies string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
@@ -211,7 +211,7 @@ func newHolders(t *testing.T) *holders {
 	require.NoError(t, err)
 	keep, err := os.OpenFile(path, os.O_WRONLY, 0)
 	require.NoError(t, err)
-	require.NoError(t, file.SetReadDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(t, file.SetReadDeadline(time.Now().Add(2*time.Minute)))
 	t.Cleanup(func() { _ = file.Close() })
 	return &holders{t: t, path: path, own: keep, read: bufio.NewReader(file)}
 }

@@ -3,6 +3,8 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
@@ -12,16 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// freePort is one that nobody listens on.
+// freePort is one that nobody listens on, below those that the system gives to
+// who asks for any: other tests may do that before this one's process listens.
 func freePort(t *testing.T) int {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, err)
-	n, err := strconv.Atoi(port)
-	require.NoError(t, err)
-	return n
+	for range 100 {
+		port := 20_000 + rand.IntN(12_000)
+		listener, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err == nil {
+			require.NoError(t, listener.Close())
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
 }
 
 // assemble has processes connect as these ranks of so many, all at once, and
@@ -94,7 +99,7 @@ func TestSizesDiffer(t *testing.T) {
 
 // TestRankAbsent: the time-out says who did not come.
 func TestRankAbsent(t *testing.T) {
-	for _, err := range assemble(t, 300*time.Millisecond, []int{0, 2}, []int{4, 4}) {
+	for _, err := range assemble(t, 3*time.Second, []int{0, 2}, []int{4, 4}) {
 		require.ErrorContains(t, err, "ranks 1, 3 did not come to the job's store at 127.0.0.1:")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}

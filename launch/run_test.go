@@ -31,7 +31,7 @@ func newScene(t *testing.T, count int, role string) *scene {
 		RunDir:  s.dir,
 		Stdout:  &s.out,
 		Stderr:  &s.err,
-		Grace:   30 * time.Second,
+		Grace:   time.Minute,
 		Signals: make(chan os.Signal),
 	}
 	return s
@@ -194,7 +194,7 @@ func TestCancelledContext(t *testing.T) {
 	h := newHolders(t)
 	s := newScene(t, 2, "0:gentle deaf ready hang")
 	s.Env = append(s.Env, "LAUNCH_TEST_PIPE="+h.path)
-	s.Grace = 100 * time.Millisecond
+	s.Grace = 3 * time.Second // rank 0 ends in it, the deaf rank 1 does not
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Started = func(rank, _ int) {
 		h.ready(1)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -43,11 +44,7 @@ func TestSameStateHoweverStarted(t *testing.T) {
 
 // joined starts two ranks as torchrun would and returns the state's hash.
 func joined(t *testing.T, args string) any {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
+	port := freePort(t)
 	ranks := make([]*exec.Cmd, 2)
 	outputs := make([]bytes.Buffer, 2)
 	for r := range ranks {
@@ -98,6 +95,21 @@ func TestLaunchedJobInterrupted(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, saved, 1)
 	require.NoError(t, stderr.Close())
+}
+
+// freePort is one that nobody listens on, below those that the system gives to
+// who asks for any: other tests may do that before the process listens.
+func freePort(t *testing.T) string {
+	for range 100 {
+		port := strconv.Itoa(20_000 + rand.IntN(12_000))
+		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			require.NoError(t, listener.Close())
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // launchLong starts two workers on a run that would take long, and returns when

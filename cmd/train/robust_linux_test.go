@@ -158,12 +158,8 @@ func TestStaleVariableShowsNothing(t *testing.T) {
 
 // TestStopWhileJoining: a rank that waits for others ends at the first signal.
 func TestStopWhileJoining(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	_, port, err := net.SplitHostPort(address)
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
+	port := freePort(t)
+	address := "127.0.0.1:" + port
 	cmd := start(t, []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, strings.Fields(short+" -set observe.run_dir= -set collective.timeout=5m"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,13 +124,13 @@ func TestKilledProcessFailsMessages(t *testing.T) {
 
 // TestStoppedProcess: the group's time-out names the rank that does nothing.
 func TestStoppedProcess(t *testing.T) {
-	children := start(t, "victim", 3)
+	children := start(t, "hasty", 3)
 	ready(t, children)
 	require.NoError(t, children[1].Process.Signal(syscall.SIGSTOP))
 	for _, rank := range []int{0, 2} {
 		line := children[rank].line(t)
 		require.Contains(t, line, "peer 1")
-		require.Contains(t, line, (testTimeout / 5).String())
+		require.Contains(t, line, hastyTimeout.String())
 	}
 	require.NoError(t, children[1].Process.Signal(syscall.SIGCONT))
 	// The thawed rank hears of it, or finds its own clock run out first.
@@ -240,7 +239,7 @@ func TestMissingRank(t *testing.T) {
 	client, err := store.Dial(t.Context(), server.Addr().String(), "secret")
 	require.NoError(t, err)
 	defer client.Close()
-	_, err = Join(t.Context(), Config{Size: 2, Store: client, Namespace: "test", Token: "secret", ConnectTimeout: 100 * time.Millisecond})
+	_, err = Join(t.Context(), Config{Size: 2, Store: client, Namespace: "test", Token: "secret", ConnectTimeout: hastyTimeout})
 	require.ErrorContains(t, err, "connect/1")
 	require.NotErrorIs(t, err, ErrUnavailable)
 }

@@ -72,8 +72,10 @@ func closeAllRanks(tb testing.TB, ranks []*Transport) {
 	require.NoError(tb, all.Wait())
 }
 
-// testTimeout is the groups' in this package.
-const testTimeout = 10 * time.Second
+const (
+	testTimeout  = 10 * time.Second // the groups' in this package
+	hastyTimeout = testTimeout / 5  // where it is due to end a call
+)
 
 func TestMain(m *testing.M) {
 	if description := os.Getenv(roleVariable); description != "" {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +29,7 @@ const roleVariable = "SHM_TEST_ROLE"
 type role func(ctx context.Context, g *collective.Group, t *Transport, in *bufio.Reader) error
 
 func roles() map[string]role {
-	return map[string]role{"bench": benchRole, "victim": victimRole, "plain": plainRole}
+	return map[string]role{"bench": benchRole, "victim": victimRole, "hasty": victimRole, "plain": plainRole}
 }
 
 // runRole is main of a rank's process.
@@ -49,7 +50,11 @@ func runRole(description string) error {
 	}
 	defer client.Close()
 	defer t.Close()
-	g := collective.NewGroup(t, collective.GroupConfig{Timeout: testTimeout / 5})
+	patience := time.Minute // what ends a group is no time-out
+	if name == "hasty" {
+		patience = hastyTimeout
+	}
+	g := collective.NewGroup(t, collective.GroupConfig{Timeout: patience})
 	defer g.Close()
 	return roles()[name](ctx, g, t, bufio.NewReader(os.Stdin))
 }

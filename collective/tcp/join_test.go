@@ -37,14 +37,15 @@ func TestJoinAlone(t *testing.T) {
 }
 
 func TestJoinNamesMissingRanks(t *testing.T) {
+	t.Parallel()
 	client := held(t)
-	c := Config{Rank: 1, Size: 5, Store: client, Namespace: "job", ConnectTimeout: 30 * time.Millisecond}
+	c := Config{Rank: 1, Size: 5, Store: client, Namespace: "job", ConnectTimeout: patience}
 	require.NoError(t, client.Set(t.Context(), c.key(3), []byte("127.0.0.1:1\nhost")))
 	_, err := Join(t.Context(), c)
 	require.ErrorContains(t, err, "rank 1: ranks 0, 2, 4 did not join within")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	c = Config{Rank: 0, Size: 3, Store: client, Namespace: "job2", ConnectTimeout: 30 * time.Millisecond}
+	c = Config{Rank: 0, Size: 3, Store: client, Namespace: "job2", ConnectTimeout: patience}
 	for rank := range 3 {
 		require.NoError(t, client.Set(t.Context(), c.key(rank), []byte("127.0.0.1:1\nhost")))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -13,6 +14,10 @@ import (
 	"github.com/gradfusion/gradfusion/collective/commtest"
 	"github.com/gradfusion/gradfusion/collective/store"
 )
+
+// patience is how long tests wait for what does not come: long enough for what
+// comes before, on a machine that is busy.
+const patience = time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

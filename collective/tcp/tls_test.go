@@ -46,6 +46,7 @@ func authority(t *testing.T, dir, name string, parent *x509.Certificate, parentK
 }
 
 func TestCertificateFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca, key := authority(t, dir, "ca", nil, nil)
 	authority(t, dir, "rank", ca, key)
@@ -63,7 +64,7 @@ func TestCertificateFiles(t *testing.T) {
 		"cannot be checked": {Cert: file("stranger.pem"), Key: file("stranger.key"), CA: file("ca.pem")},
 	} {
 		_, err = join(t, 2, func(c *Config) {
-			c.TLS, c.Refused, c.ConnectTimeout = &good, nil, 300*time.Millisecond
+			c.TLS, c.Refused, c.ConnectTimeout = &good, nil, patience
 			if c.Rank == 1 {
 				c.TLS = &bad
 			}
@@ -123,9 +124,10 @@ func TestManInTheMiddle(t *testing.T) {
 
 // TestEncryptionIsAgreed: a rank without it is turned away, on either side.
 func TestEncryptionIsAgreed(t *testing.T) {
+	t.Parallel()
 	for plain := range 2 {
 		_, err := join(t, 2, func(c *Config) {
-			c.Refused, c.ConnectTimeout = nil, 300*time.Millisecond
+			c.Refused, c.ConnectTimeout = nil, patience
 			if c.Rank != plain {
 				c.TLS = &TLS{}
 			}
