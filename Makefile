@@ -34,15 +34,15 @@ ascend-sim: ## build the simulated Ascend libraries into bin/ascend-sim, with gc
 
 test-ascend: ## test the Ascend binding over the simulated libraries, with gcc
 	CGO_ENABLED=0 go vet -tags ascend ./...
-	GOARCH=arm64 CGO_ENABLED=0 go vet -tags ascend ./device/ascend ./collective/hccl
-	CGO_ENABLED=0 go test -tags ascend ./internal/ascendsim ./device/ascend ./collective/hccl
+	GOARCH=arm64 CGO_ENABLED=0 go vet -tags ascend ./device/ascend/... ./collective/hccl
+	CGO_ENABLED=0 go test -tags ascend ./internal/ascendsim ./device/ascend/... ./collective/hccl
 	CGO_ENABLED=0 go test -tags ascend -run '^TestAscend' ./cmd/train
-	CGO_ENABLED=1 go test -tags ascend -race -short -skip '^TestLayouts$$' ./device/ascend ./collective/hccl
+	CGO_ENABLED=1 go test -tags ascend -race -short -skip '^TestLayouts$$' ./device/ascend/... ./collective/hccl
 
 test-ascend-arm64: ## call arm64 libraries as arm64, under qemu-user, with aarch64-linux-gnu-gcc
 	sh internal/ascendsim/c/build.sh bin/ascend-sim/arm64 9 aarch64-linux-gnu-gcc
 	QEMU_LD_PREFIX=/usr/aarch64-linux-gnu HCCL_HOST_SOCKET_PORT_RANGE=auto ASCEND_TEST_LIBRARIES=$(CURDIR)/bin/ascend-sim/arm64 \
-		$(test_arm64) -tags ascend -short -run '^(TestConformance|TestPinned|TestReduceHalves|TestVersion|TestCopies|TestEvents|TestErrorText)$$' ./device/ascend ./collective/hccl
+		$(test_arm64) -tags ascend -short -run '^(TestConformance|TestPinned|TestReduceHalves|TestVersion|TestCopies|TestEvents|TestErrorText|TestExactSums)$$' ./device/ascend/... ./collective/hccl
 
 race: ## run the tests of concurrent packages under the race detector
 	go test -race -short $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule)

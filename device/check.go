@@ -26,6 +26,18 @@ func (e *LabelError) Error() string {
 	return fmt.Sprintf("device: row %d has label %d, outside of 0..%d", e.Row, e.Label, e.Classes-1)
 }
 
+// FailureError is the value that a kernel panics with when its device fails, which
+// is nobody's mistake: kernels return nothing. What the kernel was to write is
+// undefined, and so is the device.
+type FailureError struct {
+	Kernel string
+	Err    error
+}
+
+func (e *FailureError) Error() string { return fmt.Sprintf("device: %s: %v", e.Kernel, e.Err) }
+
+func (e *FailureError) Unwrap() error { return e.Err }
+
 // Require panics with a *ShapeError unless b holds at least n elements of t.
 // Implementations of Kernels call it on every argument before they start.
 func Require(kernel, argument string, b Buf, t Type, n int) {

@@ -45,6 +45,8 @@ func Catch(err *error) {
 		*err = r
 	case *device.MemoryError:
 		*err = r
+	case *device.FailureError:
+		*err = r
 	default:
 		panic(r)
 	}

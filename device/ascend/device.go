@@ -42,10 +42,10 @@ func (l *Library) Open(index int) (*Device, error) {
 	d := &Device{library: l, index: index}
 	d.main = d.thread()
 	err = d.main.Do(func() error {
-		if err := l.check("aclrtSetDevice", Call(l.symbols.aclrtSetDevice, uintptr(uint32(index)))); err != nil {
+		if err := l.Check("aclrtSetDevice", Call(l.symbols.aclrtSetDevice, uintptr(uint32(index)))); err != nil {
 			return err
 		}
-		err := l.check("aclrtCreateContext", Call(l.symbols.aclrtCreateContext, uintptr(unsafe.Pointer(&d.context)), uintptr(uint32(index))))
+		err := l.Check("aclrtCreateContext", Call(l.symbols.aclrtCreateContext, uintptr(unsafe.Pointer(&d.context)), uintptr(uint32(index))))
 		if err != nil {
 			Call(l.symbols.aclrtResetDevice, uintptr(uint32(index)))
 		}
@@ -70,7 +70,7 @@ func (d *Device) Thread() *Thread { return d.main }
 // MemoryInfo returns the free and all bytes of the device's memory.
 func (d *Device) MemoryInfo() (free, total uint64, err error) {
 	err = d.main.Do(func() error {
-		return d.library.check("aclrtGetMemInfo", Call(d.library.symbols.aclrtGetMemInfo, memoryHBM, uintptr(unsafe.Pointer(&free)), uintptr(unsafe.Pointer(&total))))
+		return d.library.Check("aclrtGetMemInfo", Call(d.library.symbols.aclrtGetMemInfo, memoryHBM, uintptr(unsafe.Pointer(&free)), uintptr(unsafe.Pointer(&total))))
 	})
 	return free, total, err
 }
@@ -129,8 +129,8 @@ func (d *Device) Close() error {
 		}
 		l := d.library
 		errs = append(errs,
-			l.check("aclrtDestroyContext", Call(l.symbols.aclrtDestroyContext, d.context)),
-			l.check("aclrtResetDevice", Call(l.symbols.aclrtResetDevice, uintptr(uint32(d.index)))))
+			l.Check("aclrtDestroyContext", Call(l.symbols.aclrtDestroyContext, d.context)),
+			l.Check("aclrtResetDevice", Call(l.symbols.aclrtResetDevice, uintptr(uint32(d.index)))))
 		return errors.Join(errs...)
 	})
 	d.main.Close()

@@ -62,6 +62,10 @@ func CodeName(code int32) string {
 		return "task timed out"
 	case 107022:
 		return "the device's tasks were aborted"
+	case 161001:
+		return "an operator got a null pointer"
+	case 161002:
+		return "an operator got an invalid parameter"
 	case 200000, 207001:
 		return "memory allocation failed"
 	case 207000:

@@ -30,7 +30,7 @@ func Load(c Config) (*Library, error) {
 	if err := l.symbols.find(l.handle); err != nil {
 		return nil, fmt.Errorf("%s: %w", l.file, err)
 	}
-	if err := l.check("aclInit", Call(l.symbols.aclInit, 0)); err != nil && !isCode(err, RepeatInitialize) {
+	if err := l.Check("aclInit", Call(l.symbols.aclInit, 0)); err != nil && !isCode(err, RepeatInitialize) {
 		return nil, err
 	}
 	return l, nil
@@ -119,6 +119,14 @@ func Call(at uintptr, args ...uintptr) int32 {
 	return int32(uint32(r))
 }
 
+// CallPointer calls a C function that returns a pointer to memory of its own.
+//
+//go:uintptrescapes
+func CallPointer(at uintptr, args ...uintptr) uintptr {
+	r, _, _ := purego.SyscallN(at, args...)
+	return r
+}
+
 // CallText calls a C function that returns a string, which is copied.
 //
 //go:uintptrescapes
@@ -143,9 +151,9 @@ func text(at uintptr) string {
 // pointer is the address of memory that is not Go's.
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// check turns a code into an error, with the text that this thread has for it:
+// Check turns a code into an error, with the text that this thread has for it:
 // it is called at once, on the same thread.
-func (l *Library) check(call string, code int32) error {
+func (l *Library) Check(call string, code int32) error {
 	if code == 0 {
 		return nil
 	}
@@ -195,7 +203,7 @@ func (l *Library) Chip() string { return CallText(l.symbols.aclrtGetSocName) }
 // Devices returns how many devices this process sees.
 func (l *Library) Devices() (int, error) {
 	var n uint32
-	if err := l.check("aclrtGetDeviceCount", Call(l.symbols.aclrtGetDeviceCount, uintptr(unsafe.Pointer(&n)))); err != nil {
+	if err := l.Check("aclrtGetDeviceCount", Call(l.symbols.aclrtGetDeviceCount, uintptr(unsafe.Pointer(&n)))); err != nil {
 		return 0, err
 	}
 	return int(n), nil
@@ -203,4 +211,4 @@ func (l *Library) Devices() (int, error) {
 
 // Close ends the use of the runtime by this process. All devices are closed
 // before.
-func (l *Library) Close() error { return l.check("aclFinalize", Call(l.symbols.aclFinalize)) }
+func (l *Library) Close() error { return l.Check("aclFinalize", Call(l.symbols.aclFinalize)) }

@@ -31,7 +31,7 @@ func (d *Device) Malloc(size int) (Memory, error) {
 		return Memory{}, fmt.Errorf("device memory of %d bytes", size)
 	}
 	m := Memory{Size: size}
-	if err := d.library.check("aclrtMalloc", Call(d.library.symbols.aclrtMalloc, uintptr(unsafe.Pointer(&m.At)), uintptr(size), mallocHugeFirst)); err != nil {
+	if err := d.library.Check("aclrtMalloc", Call(d.library.symbols.aclrtMalloc, uintptr(unsafe.Pointer(&m.At)), uintptr(size), mallocHugeFirst)); err != nil {
 		return Memory{}, err
 	}
 	return m, nil
@@ -42,7 +42,7 @@ func (d *Device) Free(m Memory) error {
 	if m.At == 0 {
 		return nil
 	}
-	return d.library.check("aclrtFree", Call(d.library.symbols.aclrtFree, m.At))
+	return d.library.Check("aclrtFree", Call(d.library.symbols.aclrtFree, m.At))
 }
 
 // MallocHost returns pinned memory of undefined content.
@@ -51,7 +51,7 @@ func (d *Device) MallocHost(size int) (Pinned, error) {
 		return Pinned{}, fmt.Errorf("pinned memory of %d bytes", size)
 	}
 	var p Pinned
-	if err := d.library.check("aclrtMallocHost", Call(d.library.symbols.aclrtMallocHost, uintptr(unsafe.Pointer(&p.at)), uintptr(size))); err != nil {
+	if err := d.library.Check("aclrtMallocHost", Call(d.library.symbols.aclrtMallocHost, uintptr(unsafe.Pointer(&p.at)), uintptr(size))); err != nil {
 		return Pinned{}, err
 	}
 	p.Bytes = unsafe.Slice((*byte)(pointer(p.at)), size)
@@ -63,15 +63,15 @@ func (d *Device) FreeHost(p Pinned) error {
 	if p.at == 0 {
 		return nil
 	}
-	return d.library.check("aclrtFreeHost", Call(d.library.symbols.aclrtFreeHost, p.at))
+	return d.library.Check("aclrtFreeHost", Call(d.library.symbols.aclrtFreeHost, p.at))
 }
 
 // Copy copies n bytes and waits for that.
 func (d *Device) Copy(to, from uintptr, n int, kind CopyKind) error {
-	return d.library.check("aclrtMemcpy", Call(d.library.symbols.aclrtMemcpy, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind))))
+	return d.library.Check("aclrtMemcpy", Call(d.library.symbols.aclrtMemcpy, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind))))
 }
 
 // CopyAsync copies n bytes in a stream. Host memory has to be pinned.
 func (d *Device) CopyAsync(to, from uintptr, n int, kind CopyKind, s Stream) error {
-	return d.library.check("aclrtMemcpyAsync", Call(d.library.symbols.aclrtMemcpyAsync, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind)), uintptr(s)))
+	return d.library.Check("aclrtMemcpyAsync", Call(d.library.symbols.aclrtMemcpyAsync, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind)), uintptr(s)))
 }

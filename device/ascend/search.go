@@ -1,6 +1,9 @@
 package ascend
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // Config says where the libraries are. The zero value looks in the usual places.
 type Config struct {
@@ -31,4 +34,12 @@ func (c Config) Candidates(name string) []string {
 		found = append(found, filepath.Join(root, "lib64", name))
 	}
 	return found
+}
+
+// FirstGeneration reports whether a chip, by the name that Chip returns, is a 910 or
+// 910A, which lacks what later ones have: bfloat16, products of float32, some
+// operations of HCCL.
+func FirstGeneration(chip string) bool {
+	after, ok := strings.CutPrefix(chip, "Ascend910")
+	return ok && !strings.HasPrefix(after, "B") && !strings.HasPrefix(after, "C") && !strings.HasPrefix(after, "_93")
 }

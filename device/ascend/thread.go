@@ -43,7 +43,7 @@ func (t *Thread) run() {
 func (d *Device) NewThread() (*Thread, error) {
 	t := d.thread()
 	err := t.Do(func() error {
-		return d.library.check("aclrtSetCurrentContext", Call(d.library.symbols.aclrtSetCurrentContext, d.context))
+		return d.library.Check("aclrtSetCurrentContext", Call(d.library.symbols.aclrtSetCurrentContext, d.context))
 	})
 	if err != nil {
 		t.Close()

@@ -1,38 +1,21 @@
 /* A few operators of the simulated operator library, in its two phases: the first
  * asks for workspace and gives an executor, the second queues it on a stream. An
- * executor is used once. */
+ * executor is used once, by the second phase of its own operator. Tensors and
+ * workspace have to live until the stream has passed the operator. */
 #define _GNU_SOURCE
-#include "comm.h"
+#include "aclnn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef int32_t aclnnStatus;
+enum { WORKSPACE = 64 }; /* more than 0, so that a caller who forgets it is found */
 
-enum { NN_OK = 0, NN_NULL = 161001, NN_INVALID = 161002 };
-enum { NN_FLOAT = 0, NN_FLOAT16 = 1, NN_INT32 = 3, NN_DOUBLE = 11, NN_BF16 = 27 };
-enum { MOST_DIMENSIONS = 8 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tensor *tensors;
+static struct executor *executors; /* between their phases */
 
-/* A view of device memory; sizes and strides are in elements. */
-struct tensor {
-	int64_t dims[MOST_DIMENSIONS], strides[MOST_DIMENSIONS], offset, room;
-	uint64_t n;
-	int type;
-	char *data;
-};
-
-struct executor {
-	int (*run)(struct executor *e, char *message, size_t size);
-	struct tensor in[2], out;
-	float alpha;
-	bool reduced[MOST_DIMENSIONS];
-};
-
-struct scalar { double value; };
-
-struct integers { uint64_t n; int64_t values[MOST_DIMENSIONS]; };
-
-static size_t size_of(int type)
+size_t nn_size(int type)
 {
 	switch (type) {
 	case NN_FLOAT: case NN_INT32: return 4;
@@ -44,18 +27,27 @@ static size_t size_of(int type)
 
 API struct tensor *aclCreateTensor(const int64_t *dims, uint64_t n, int type, const int64_t *strides, int64_t offset, int format, const int64_t *storage, uint64_t storage_n, void *data)
 {
-	if (n > MOST_DIMENSIONS || size_of(type) == 0 || format != 2 || data == NULL || (type == NN_BF16 && ascendsim_is_910a()))
+	static uint64_t serial;
+	if (n > MOST_DIMENSIONS || nn_size(type) == 0 || format != 2 || data == NULL || (type == NN_BF16 && ascendsim_is_910a()))
 		return NULL;
 	struct tensor *t = calloc(1, sizeof *t);
 	t->n = n, t->type = type, t->offset = offset, t->data = data, t->room = 1;
 	for (uint64_t i = 0; i < storage_n; i++)
 		t->room *= storage[i];
-	int64_t step = 1;
+	int64_t step = 1, last = offset;
 	for (uint64_t i = n; i-- > 0;) {
 		t->dims[i] = dims[i];
 		t->strides[i] = strides == NULL ? step : strides[i];
 		step *= dims[i];
+		last += dims[i] > 0 ? (dims[i] - 1) * t->strides[i] : 0;
 	}
+	if (offset < 0 || last >= t->room) { /* the view is larger than what it is of */
+		free(t);
+		return NULL;
+	}
+	pthread_mutex_lock(&lock);
+	t->serial = ++serial, t->next = tensors, tensors = t;
+	pthread_mutex_unlock(&lock);
 	ascendsim_count("tensors", 1);
 	return t;
 }
@@ -64,9 +56,30 @@ API aclnnStatus aclDestroyTensor(const struct tensor *t)
 {
 	if (t == NULL)
 		return NN_NULL;
+	pthread_mutex_lock(&lock);
+	struct tensor **at = &tensors;
+	while (*at != NULL && *at != t)
+		at = &(*at)->next;
+	struct tensor *found = *at;
+	if (found != NULL)
+		*at = found->next;
+	pthread_mutex_unlock(&lock);
+	if (found == NULL)
+		return NN_INVALID;
 	ascendsim_count("tensors", -1);
-	free((void *)t);
+	free(found);
 	return NN_OK;
+}
+
+/* Whether what t is a copy of has not been destroyed. */
+bool nn_alive(const struct tensor *t)
+{
+	pthread_mutex_lock(&lock);
+	struct tensor *at = tensors;
+	while (at != NULL && at->serial != t->serial)
+		at = at->next;
+	pthread_mutex_unlock(&lock);
+	return at != NULL;
 }
 
 API struct scalar *aclCreateScalar(void *value, int type)
@@ -111,141 +124,29 @@ API aclnnStatus aclDestroyIntArray(const struct integers *a)
 	return NN_OK;
 }
 
-/* The address behind an element given by its indices. */
-static char *element(const struct tensor *t, char *base, const int64_t *index)
+static aclnnStatus refuse(const char *name, const char *why)
 {
-	int64_t at = t->offset;
-	for (uint64_t i = 0; i < t->n; i++)
-		at += index[i] * t->strides[i];
-	return base + at * (int64_t)size_of(t->type);
+	ascendsim_message("EZ1001: %s: %s", name, why);
+	return NN_INVALID;
 }
 
-static double load(int type, const char *p)
-{
-	uint16_t h;
-	memcpy(&h, p, 2);
-	switch (type) {
-	case NN_FLOAT: return *(const float *)p;
-	case NN_DOUBLE: return *(const double *)p;
-	case NN_INT32: return *(const int32_t *)p;
-	case NN_FLOAT16: return sim_from_half(h);
-	}
-	return sim_from_bf16(h);
-}
-
-static void store(int type, char *p, double v)
-{
-	uint16_t h = type == NN_FLOAT16 ? sim_to_half((float)v) : sim_to_bf16((float)v);
-	switch (type) {
-	case NN_FLOAT: *(float *)p = (float)v; break;
-	case NN_DOUBLE: *(double *)p = v; break;
-	case NN_INT32: *(int32_t *)p = (int32_t)v; break;
-	default: memcpy(p, &h, 2);
-	}
-}
-
-/* The memory of a tensor's storage; a code when it is no device memory any more. */
-static int memory_of(struct tensor *t, char **to, char *message, size_t size)
-{
-	*to = ascendsim_memory(t->data, (size_t)t->room * size_of(t->type));
-	if (*to != NULL)
-		return 0;
-	strncpy(message, "EZ9999: a tensor's memory is no device memory", size - 1);
-	return RT_AICORE_EXCEPTION;
-}
-
-/* Counts up indices over dims; false after the last. */
-static bool advance(const struct tensor *t, int64_t *index)
-{
-	for (uint64_t i = t->n; i-- > 0;) {
-		if (++index[i] < t->dims[i])
-			return true;
-		index[i] = 0;
-	}
-	return false;
-}
-
-static int multiply(struct executor *e, char *message, size_t size)
-{
-	char *a, *b, *c;
-	int code = memory_of(&e->in[0], &a, message, size);
-	code = code ? code : memory_of(&e->in[1], &b, message, size);
-	code = code ? code : memory_of(&e->out, &c, message, size);
-	for (int64_t i = 0; code == 0 && i < e->out.dims[0]; i++) {
-		for (int64_t k = 0; k < e->out.dims[1]; k++) {
-			double sum = 0;
-			for (int64_t m = 0; m < e->in[0].dims[1]; m++)
-				sum += load(e->in[0].type, element(&e->in[0], a, (int64_t[]){ i, m })) * load(e->in[1].type, element(&e->in[1], b, (int64_t[]){ m, k }));
-			store(e->out.type, element(&e->out, c, (int64_t[]){ i, k }), sum);
-		}
-	}
-	return code;
-}
-
-static int add(struct executor *e, char *message, size_t size)
-{
-	char *a, *b, *c;
-	int64_t index[MOST_DIMENSIONS] = { 0 };
-	int code = memory_of(&e->in[0], &a, message, size);
-	code = code ? code : memory_of(&e->in[1], &b, message, size);
-	code = code ? code : memory_of(&e->out, &c, message, size);
-	if (code == 0)
-		do {
-			double x = load(e->in[0].type, element(&e->in[0], a, index)), y = load(e->in[1].type, element(&e->in[1], b, index));
-			store(e->out.type, element(&e->out, c, index), x + e->alpha * y);
-		} while (advance(&e->out, index));
-	return code;
-}
-
-static int cast(struct executor *e, char *message, size_t size)
-{
-	char *a, *c;
-	int64_t index[MOST_DIMENSIONS] = { 0 };
-	int code = memory_of(&e->in[0], &a, message, size);
-	code = code ? code : memory_of(&e->out, &c, message, size);
-	if (code == 0)
-		do
-			store(e->out.type, element(&e->out, c, index), load(e->in[0].type, element(&e->in[0], a, index)));
-		while (advance(&e->out, index));
-	return code;
-}
-
-/* Adds over the reduced dimensions, which out does not have. */
-static int sum(struct executor *e, char *message, size_t size)
-{
-	char *a, *c;
-	int code = memory_of(&e->in[0], &a, message, size);
-	code = code ? code : memory_of(&e->out, &c, message, size);
-	if (code != 0)
-		return code;
-	int64_t n = 1, at[MOST_DIMENSIONS] = { 0 };
-	for (uint64_t i = 0; i < e->out.n; i++)
-		n *= e->out.dims[i];
-	double *sums = calloc((size_t)n + 1, sizeof *sums);
-	do {
-		int64_t slot = 0;
-		for (uint64_t i = 0; i < e->in[0].n; i++)
-			if (!e->reduced[i])
-				slot = slot * e->in[0].dims[i] + at[i];
-		sums[slot] += load(e->in[0].type, element(&e->in[0], a, at));
-	} while (advance(&e->in[0], at));
-	memset(at, 0, sizeof at);
-	for (int64_t i = 0; i < n; i++, advance(&e->out, at))
-		store(e->out.type, element(&e->out, c, at), sums[i]);
-	free(sums);
-	return 0;
-}
-
-static aclnnStatus begin(struct executor **to, uint64_t *workspace, int (*run)(struct executor *, char *, size_t), const struct tensor *a, const struct tensor *b, const struct tensor *out)
+static aclnnStatus begin(const char *name, struct executor **to, uint64_t *workspace, int (*run)(struct executor *, char *, size_t), const struct tensor *a, const struct tensor *b, const struct tensor *out)
 {
 	if (to == NULL || workspace == NULL || a == NULL || out == NULL)
 		return NN_NULL;
+	if (ascendsim_device() < 0)
+		return refuse(name, "107002: this thread has no context");
+	if (!nn_alive(a) || !nn_alive(out) || (b != NULL && !nn_alive(b)))
+		return refuse(name, "a tensor has been destroyed");
 	struct executor *e = calloc(1, sizeof *e);
-	e->run = run, e->in[0] = *a, e->out = *out;
+	e->name = name, e->run = run, e->in[0] = *a, e->out = *out, e->inputs = 1;
 	if (b != NULL)
-		e->in[1] = *b;
+		e->in[1] = *b, e->inputs = 2;
+	pthread_mutex_lock(&lock);
+	e->next = executors, executors = e;
+	pthread_mutex_unlock(&lock);
 	*to = e;
-	*workspace = 64; /* so that a caller who forgets it is found */
+	*workspace = WORKSPACE;
 	ascendsim_count("executors", 1);
 	return NN_OK;
 }
@@ -259,20 +160,27 @@ API aclnnStatus aclnnMatmulGetWorkspaceSize(const struct tensor *a, const struct
 {
 	if (a == NULL || b == NULL || out == NULL)
 		return NN_NULL;
-	if (a->n != 2 || b->n != 2 || out->n != 2 || a->dims[1] != b->dims[0] || out->dims[0] != a->dims[0] || out->dims[1] != b->dims[1] || cube < 0 || cube > 4)
-		return NN_INVALID;
+	if (a->n != 2 || b->n != 2 || out->n != 2 || a->dims[1] != b->dims[0] || out->dims[0] != a->dims[0] || out->dims[1] != b->dims[1])
+		return refuse("aclnnMatmul", "the shapes do not fit");
+	if (a->type != b->type || a->type != out->type || cube < 0 || cube > 4)
+		return refuse("aclnnMatmul", "the types differ, or cubeMathType is out of range");
+	if (a->data == out->data || b->data == out->data)
+		return refuse("aclnnMatmul", "the result lies on an operand");
 	if (ascendsim_is_910a() && a->type == NN_FLOAT && cube == 0)
-		return NN_INVALID; /* 910 multiplies float32 only with lower precision */
-	return begin(executor, workspace, multiply, a, b, out);
+		return refuse("aclnnMatmul", "a 910 multiplies float32 with lower precision only");
+	aclnnStatus status = begin("aclnnMatmul", executor, workspace, nn_multiply, a, b, out);
+	if (status == NN_OK)
+		(*executor)->halved = a->type == NN_FLOAT && (cube == 2 || (cube == 1 && ascendsim_is_910a()));
+	return status;
 }
 
 API aclnnStatus aclnnAddGetWorkspaceSize(const struct tensor *a, const struct tensor *b, const struct scalar *alpha, struct tensor *out, uint64_t *workspace, struct executor **executor)
 {
 	if (a == NULL || b == NULL || alpha == NULL || out == NULL)
 		return NN_NULL;
-	if (!same_dims(a, b) || !same_dims(a, out))
-		return NN_INVALID;
-	aclnnStatus status = begin(executor, workspace, add, a, b, out);
+	if (!same_dims(a, b) || !same_dims(a, out) || a->type != b->type)
+		return refuse("aclnnAdd", "the shapes or types do not fit");
+	aclnnStatus status = begin("aclnnAdd", executor, workspace, nn_add, a, b, out);
 	if (status == NN_OK)
 		(*executor)->alpha = (float)alpha->value;
 	return status;
@@ -283,8 +191,8 @@ API aclnnStatus aclnnCastGetWorkspaceSize(const struct tensor *a, int type, stru
 	if (a == NULL || out == NULL)
 		return NN_NULL;
 	if (!same_dims(a, out) || out->type != type)
-		return NN_INVALID;
-	return begin(executor, workspace, cast, a, NULL, out);
+		return refuse("aclnnCast", "the shapes or types do not fit");
+	return begin("aclnnCast", executor, workspace, nn_cast, a, NULL, out);
 }
 
 API aclnnStatus aclnnReduceSumGetWorkspaceSize(const struct tensor *a, const struct integers *dims, bool keep, int type, struct tensor *out, uint64_t *workspace, struct executor **executor)
@@ -292,20 +200,42 @@ API aclnnStatus aclnnReduceSumGetWorkspaceSize(const struct tensor *a, const str
 	if (a == NULL || dims == NULL || out == NULL)
 		return NN_NULL;
 	if (out->type != type || out->n != (keep ? a->n : a->n - dims->n))
-		return NN_INVALID;
-	for (uint64_t i = 0; i < dims->n; i++)
-		if (dims->values[i] < 0 || dims->values[i] >= (int64_t)a->n)
-			return NN_INVALID;
-	aclnnStatus status = begin(executor, workspace, sum, a, NULL, out);
-	for (uint64_t i = 0; status == NN_OK && i < dims->n; i++)
-		(*executor)->reduced[dims->values[i]] = true;
+		return refuse("aclnnReduceSum", "the result's shape or type does not fit");
+	bool reduced[MOST_DIMENSIONS] = { false };
+	for (uint64_t i = 0; i < dims->n; i++) {
+		if (dims->values[i] < 0 || dims->values[i] >= (int64_t)a->n || reduced[dims->values[i]])
+			return refuse("aclnnReduceSum", "a dimension is out of range, or named twice");
+		reduced[dims->values[i]] = true;
+	}
+	for (uint64_t i = 0, at = 0; i < a->n; i++) {
+		if (reduced[i] && !keep)
+			continue;
+		if (out->dims[at++] != (reduced[i] ? 1 : a->dims[i]))
+			return refuse("aclnnReduceSum", "the result's shape does not fit");
+	}
+	aclnnStatus status = begin("aclnnReduceSum", executor, workspace, nn_sum, a, NULL, out);
+	if (status == NN_OK)
+		memcpy((*executor)->reduced, reduced, sizeof reduced);
 	return status;
 }
 
+/* Runs on the stream. Workspace is overwritten: nothing else may lie there. */
 static int carry_out(void *arg, struct stream *stream, char *message, size_t size)
 {
 	(void)stream;
 	struct executor *e = arg;
+	for (int i = 0; i <= e->inputs; i++) {
+		if (!nn_alive(i < e->inputs ? &e->in[i] : &e->out)) {
+			snprintf(message, size, "EZ9999: %s: a tensor was destroyed before the stream had passed", e->name);
+			return RT_AICORE_EXCEPTION;
+		}
+	}
+	void *workspace = ascendsim_memory(e->workspace, WORKSPACE);
+	if (workspace == NULL) {
+		snprintf(message, size, "EZ9999: %s: the workspace was freed before the stream had passed", e->name);
+		return RT_AICORE_EXCEPTION;
+	}
+	memset(workspace, 0x5a, WORKSPACE);
 	return e->run(e, message, size);
 }
 
@@ -315,17 +245,33 @@ static void end(void *arg)
 	ascendsim_count("executors", -1);
 }
 
-static aclnnStatus queue(void *workspace, uint64_t size, struct executor *e, void *stream)
+static aclnnStatus queue(const char *name, void *workspace, uint64_t size, struct executor *e, void *stream)
 {
 	if (e == NULL || stream == NULL)
 		return NN_NULL;
-	if (size < 64 || ascendsim_memory(workspace, size) == NULL || !ascendsim_stream_is_here(stream))
+	pthread_mutex_lock(&lock);
+	struct executor **at = &executors;
+	while (*at != NULL && *at != e)
+		at = &(*at)->next;
+	bool own = *at != NULL && strcmp((*at)->name, name) == 0;
+	pthread_mutex_unlock(&lock);
+	if (!own)
+		return refuse(name, "the executor is another operator's, or was used before");
+	if (size < WORKSPACE || ascendsim_memory(workspace, size) == NULL)
+		return refuse(name, "the workspace is too small, or no device memory");
+	if (!ascendsim_stream_is_here(stream))
 		return NN_INVALID;
+	pthread_mutex_lock(&lock);
+	for (at = &executors; *at != e;)
+		at = &(*at)->next;
+	*at = e->next;
+	pthread_mutex_unlock(&lock);
+	e->workspace = workspace;
 	return ascendsim_enqueue(stream, carry_out, end, e) == 0 ? NN_OK : NN_INVALID;
 }
 
 #define SECOND(name) \
-	API aclnnStatus name(void *workspace, uint64_t size, struct executor *e, void *stream) { return queue(workspace, size, e, stream); }
+	API aclnnStatus name(void *workspace, uint64_t size, struct executor *e, void *stream) { return queue(#name, workspace, size, e, stream); }
 
 SECOND(aclnnMatmul)
 SECOND(aclnnAdd)

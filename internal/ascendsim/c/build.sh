@@ -28,7 +28,7 @@ library() {
 }
 cd "$here"
 library libascendcl.so device.c memory.c stream.c event.c copy.c version.c
-library libopapi.so aclnn.c reduce.c -L"$out" -lascendcl -lm
+library libopapi.so aclnn.c aclnn_operators.c reduce.c -L"$out" -lascendcl -lm
 ln -sf libopapi.so "$out/libnnopbase.so"
 communicators="comm.c config.c environment.c table.c hub.c hub_threads.c reduce.c ask.c"
 operations="operation.c operations.c parts.c checks.c"

@@ -6,6 +6,7 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,23 @@ int ascendsim_enqueue(struct stream *s, task_run run, void (*drop)(void *), void
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	return 0;
+}
+
+static int held(void *arg, struct stream *s, char *message, size_t size)
+{
+	(void)message, (void)size;
+	while (__atomic_load_n((int *)arg, __ATOMIC_SEQ_CST) != 0 && !ascendsim_aborted(s))
+		poll(NULL, 0, 1);
+	return 0;
+}
+
+/* The simulator's own, for tests: holds a stream where it is now until the number
+ * is 0. */
+API int ascendsim_hold(void *stream, int *number)
+{
+	int err;
+	struct stream *s = sim_stream("ascendsim_hold", stream, &err);
+	return s == NULL ? err : ascendsim_enqueue(s, held, NULL, number);
 }
 
 bool ascendsim_stream_is_here(struct stream *stream)
