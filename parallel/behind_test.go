@@ -59,7 +59,7 @@ func sleepers(name string, stages, samples int) pipelined {
 		build: func() (out []nn.Block, err error) {
 			for i := range stages {
 				name := fmt.Sprint("b", i)
-				out = append(out, sleeping{nn.NewSeq(name, linear(name, width, width))})
+				out = append(out, sleeping{nn.NewSeq(name, linear(name, width, width)), takeCost})
 			}
 			return out, nil
 		}}

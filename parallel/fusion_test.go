@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,16 @@ import (
 	"github.com/gradfusion/gradfusion/optim"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if description := os.Getenv(processVariable); description != "" {
+		if err := runProcess(description); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestDeterministicWorld is the promise: equal bits for any number of ranks and
 // any threshold, last partial micro-batch and empty runs included.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,66 +28,77 @@ var updatePictures = flag.Bool("update", false, "draw the pictures of docs anew"
 // cost is what a stage takes for each of F, I and W.
 const cost = time.Millisecond
 
-// sleeping is a block that takes its cost, on the clock of synctest: what a rank does
-// besides takes no time there.
-type sleeping struct{ nn.Block }
+// takeCost does so on the clock of synctest.
+func takeCost() { <-time.After(cost) }
+
+// sleeping is a block that takes its cost by pause.
+type sleeping struct {
+	nn.Block
+	pause func()
+}
 
 func (b sleeping) Forward(t *nn.Tape, in []*nn.Var) []*nn.Var {
-	nn.Record[sleepingOp](t)
-	<-time.After(cost)
+	nn.Record[sleepingOp](t).pause = b.pause
+	b.pause()
 	return b.Block.Forward(t, in)
 }
 
-type sleepingOp struct{ _ int }
+type sleepingOp struct{ pause func() }
 
-func (*sleepingOp) BackwardInput(*nn.Tape)  { <-time.After(cost) }
-func (*sleepingOp) BackwardWeight(*nn.Tape) { <-time.After(cost) }
+func (o *sleepingOp) BackwardInput(*nn.Tape)  { o.pause() }
+func (o *sleepingOp) BackwardWeight(*nn.Tape) { o.pause() }
 
-// timed runs one step of a pipeline of such stages and returns when each action
-// ran, in units of cost from the first one's start.
-func timed(t *testing.T, name string, ranks, virtual, micros int) (schedule.Schedule, schedule.Timing) {
-	t.Helper()
-	s, err := schedule.New(name, ranks, virtual, micros)
-	require.NoError(t, err)
-	set := newSamples(micros, 1, 2)
-	p := pipelined{name: name, ranks: ranks, columns: 1, virtual: virtual, build: func() (blocks []nn.Block, err error) {
+// sleeper is a pipeline whose stages are a sleeping block each.
+type sleeper struct {
+	name                   string // of the schedule
+	ranks, virtual, micros int
+	pause                  func()
+}
+
+// run is a rank of it, which returns the spans of each step by their actions.
+func (p sleeper) run(ctx context.Context, c collective.Comm, steps int) (out []map[string]observe.Span, err error) {
+	s, err := schedule.New(p.name, p.ranks, p.virtual, p.micros)
+	if err != nil {
+		return nil, err
+	}
+	set := newSamples(p.micros, 1, 2)
+	model := pipelined{name: p.name, ranks: p.ranks, columns: 1, virtual: p.virtual, build: func() (blocks []nn.Block, err error) {
 		for i := range s.Owners() {
-			blocks = append(blocks, sleeping{nn.NewSeq(fmt.Sprint("fc", i), nn.Flatten{}, nn.NewLinear(fmt.Sprint("fc", i), 4, 4, nn.LinearConfig{}))})
+			fc := nn.NewSeq(fmt.Sprint("fc", i), nn.Flatten{}, nn.NewLinear(fmt.Sprint("fc", i), 4, 4, nn.LinearConfig{}))
+			blocks = append(blocks, sleeping{fc, p.pause})
 		}
 		return blocks, nil
 	}}
-	var mu sync.Mutex
-	spans := make([]map[string]observe.Span, ranks)
-	err = world(t.Context(), ranks, func(ctx context.Context, c collective.Comm) error {
-		events := observe.NewRecorder(1 << 12)
-		m, err := NewMesh(ctx, c, MeshConfig{Pipeline: ranks})
-		if err != nil {
-			return err
-		}
-		dev := naive.New()
-		stages, err := p.stagesOf(ctx, m, dev, s.Owners())
-		if err != nil {
-			return err
-		}
-		opt, err := optim.New(optim.Config{Name: "sgd"})
-		if err != nil {
-			return err
-		}
-		g, err := NewGradFusion(ctx, stages, opt, FusionConfig{Device: dev, World: c})
-		if err != nil {
-			return err
-		}
-		e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Pipe: m.Column, Schedule: p.schedule, Events: events,
-			Loss: func(t *nn.Tape, out []*nn.Var, b Batch) *nn.Var {
-				return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{})
-			},
-			Feed: func(_ context.Context, m Micro) (Batch, error) {
-				b := set.batch(m)
-				b.Target = device.FromI32(make([]int32, m.Samples))
-				return b, nil
-			}})
-		if err := errors.Join(e.Step(ctx, micros, 1), g.Step(0.1)); err != nil {
-			return err
+	events := observe.NewRecorder(1 << 12)
+	m, err := NewMesh(ctx, c, MeshConfig{Pipeline: p.ranks})
+	if err != nil {
+		return nil, err
+	}
+	dev := naive.New()
+	stages, err := model.stagesOf(ctx, m, dev, s.Owners())
+	if err != nil {
+		return nil, err
+	}
+	opt, err := optim.New(optim.Config{Name: "sgd"})
+	if err != nil {
+		return nil, err
+	}
+	g, err := NewGradFusion(ctx, stages, opt, FusionConfig{Device: dev, World: c})
+	if err != nil {
+		return nil, err
+	}
+	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Pipe: m.Column, Schedule: model.schedule, Events: events,
+		Loss: func(t *nn.Tape, out []*nn.Var, b Batch) *nn.Var {
+			return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{})
+		},
+		Feed: func(_ context.Context, m Micro) (Batch, error) {
+			b := set.batch(m)
+			b.Target = device.FromI32(make([]int32, m.Samples))
+			return b, nil
+		}})
+	for range steps {
+		if err := errors.Join(e.Step(ctx, p.micros, 1), g.Step(0.1)); err != nil {
+			return nil, err
 		}
 		own := map[string]observe.Span{}
 		events.Drain(func(span observe.Span) {
@@ -96,17 +106,33 @@ func timed(t *testing.T, name string, ranks, virtual, micros int) (schedule.Sche
 				own[span.Name] = span
 			}
 		})
-		mu.Lock()
-		spans[c.Rank()] = own
-		mu.Unlock()
-		return errors.Join(g.Close(), m.Close())
+		out = append(out, own)
+	}
+	return out, errors.Join(g.Close(), m.Close())
+}
+
+// timed runs one step of a pipeline of stages that take cost on the clock of
+// synctest, where what a rank does besides takes no time, and returns when each action
+// ran, in units of cost from the first one's start.
+func timed(t *testing.T, name string, ranks, virtual, micros int) (schedule.Schedule, schedule.Timing) {
+	t.Helper()
+	s, err := schedule.New(name, ranks, virtual, micros)
+	require.NoError(t, err)
+	p := sleeper{name, ranks, virtual, micros, takeCost}
+	spans := make([]map[string]observe.Span, ranks)
+	err = world(t.Context(), ranks, func(ctx context.Context, c collective.Comm) error {
+		own, err := p.run(ctx, c, 1)
+		if err == nil {
+			spans[c.Rank()] = own[0]
+		}
+		return err
 	})
 	require.NoError(t, err)
-	return s, timingOf(t, s, spans)
+	return s, timingOf(t, s, spans, cost)
 }
 
 // timingOf puts spans in the form of a simulation.
-func timingOf(t *testing.T, s schedule.Schedule, spans []map[string]observe.Span) (out schedule.Timing) {
+func timingOf(t testing.TB, s schedule.Schedule, spans []map[string]observe.Span, cost time.Duration) (out schedule.Timing) {
 	first := spans[0]["0F0"].Start
 	unit := func(at int64) float64 { return float64(at-first) / float64(cost) }
 	for rank, list := range s {
