@@ -51,8 +51,9 @@ type Tape struct {
 	kept    []device.Buf
 	lists   []*Var
 	uses    []Use
+	usesOf  map[*Param]int
 	marks   []mark
-	seeds   []seedUse
+	seeds   map[string]uint64 // how often each name has asked for one
 
 	inner  []*Tape // of blocks that are recomputed
 	inners int     // used in this pass
@@ -63,12 +64,6 @@ type Tape struct {
 type mark struct {
 	block string
 	first int
-}
-
-// seedUse counts the random operations of one name.
-type seedUse struct {
-	name string
-	used uint64
 }
 
 type scratch struct {
@@ -84,7 +79,7 @@ type Use struct {
 
 // NewTape returns an empty tape over dev.
 func NewTape(dev device.Device) *Tape {
-	return &Tape{device: dev, kernels: dev.Kernels(), arena: device.NewArena(dev)}
+	return &Tape{device: dev, kernels: dev.Kernels(), arena: device.NewArena(dev), usesOf: map[*Param]int{}, seeds: map[string]uint64{}}
 }
 
 // Kernels returns the arithmetic that operations call.
@@ -113,7 +108,9 @@ func (t *Tape) Begin(p Pass) {
 	t.passes++
 	t.kept = t.kept[:0]
 	t.lists, t.uses = t.lists[:0], t.uses[:0]
-	t.marks, t.seeds = t.marks[:0], t.seeds[:0]
+	t.marks = t.marks[:0]
+	clear(t.usesOf)
+	clear(t.seeds)
 }
 
 // Uses returns the parameters in the order in which the pass used them; the
@@ -225,15 +222,8 @@ func (t *Tape) Seed(name string) uint64 {
 	if t.replay.outer != nil {
 		return t.replay.draw(name)
 	}
-	i := 0
-	for i < len(t.seeds) && t.seeds[i].name != name {
-		i++
-	}
-	if i == len(t.seeds) {
-		t.seeds = append(t.seeds, seedUse{name: name})
-	}
-	t.seeds[i].used++
-	return Hash(HashString(t.Pass.Seed, name), uint64(t.Pass.Step), uint64(t.Pass.Micro), t.seeds[i].used)
+	t.seeds[name]++
+	return Hash(HashString(t.Pass.Seed, name), uint64(t.Pass.Step), uint64(t.Pass.Micro), t.seeds[name])
 }
 
 // use counts one more use of p and returns how many there were before.
@@ -241,12 +231,8 @@ func (t *Tape) use(p *Param) int {
 	if t.replay.outer != nil {
 		return t.replay.count(p)
 	}
-	n := 0
-	for i := range t.uses {
-		if t.uses[i].Param == p {
-			n++
-		}
-	}
+	n := t.usesOf[p]
+	t.usesOf[p] = n + 1
 	t.uses = append(t.uses, Use{Param: p, Index: n})
 	return n
 }

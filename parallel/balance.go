@@ -194,6 +194,9 @@ func partition(n, stages int, cost func(stage, lo, hi int) float64) (worst float
 				}
 				continue
 			}
+			if stage == stages-1 && hi < n { // nobody goes on from there
+				continue
+			}
 			from[stage][hi] = hi - 1
 			for lo := stage; lo < hi; lo++ {
 				if c := max(best[stage-1][lo], cost(stage, lo, hi)); c < best[stage][hi] {
