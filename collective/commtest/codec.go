@@ -111,9 +111,28 @@ func testCodecsAcrossHosts(t *testing.T, connect Connect) {
 	}
 }
 
+// Encoded tests all-reduces of encoded values of any Comm: all of them, or only what
+// goes from host to host.
+func Encoded(ctx context.Context, c collective.Comm, acrossHosts bool) error {
+	n := c.Size()
+	for _, length := range []int{0, 1, n - 1, n, n + 1, 1009, 10_007} {
+		if err := exactCodec(ctx, c, length, acrossHosts); err != nil {
+			return err
+		}
+	}
+	for _, name := range wire.Names() {
+		for _, length := range []int{1, 1009, 10_007} {
+			if err := lossyCodec(ctx, c, name, length, acrossHosts); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // exactCodec compares sums and means of small integers with the right ones, in
 // place and not, and looks who encodes what.
-func exactCodec(ctx context.Context, g *collective.Group, length int, acrossHosts bool) error {
+func exactCodec(ctx context.Context, g collective.Comm, length int, acrossHosts bool) error {
 	for _, op := range []collective.Op{collective.Sum, collective.Mean} {
 		tr := trial{kind: plan.AllReduce, op: op, typ: device.F32, length: length}
 		want := pack(device.F32, tr.combined(g.Size(), 0, length))
@@ -149,7 +168,7 @@ func exactCodec(ctx context.Context, g *collective.Group, length int, acrossHost
 // lossyCodec sums random numbers. Each format's error is bounded by a share of
 // the largest magnitude for each of the encodings that a value goes through: n-1
 // contributions and the sum of n; top-k, which leaves most out, is not bounded.
-func lossyCodec(ctx context.Context, g *collective.Group, name string, length int, acrossHosts bool) error {
+func lossyCodec(ctx context.Context, g collective.Comm, name string, length int, acrossHosts bool) error {
 	n := g.Size()
 	format, err := wire.New(wire.Config{Name: name})
 	if format == nil || err != nil {

@@ -19,7 +19,8 @@ type Open func(tb testing.TB, n int) []collective.Comm
 
 // Comms tests Comms that are no Groups over a transport: worked values, all
 // operations, types and reductions over awkward lengths in and out of place, parts
-// of any size, queues, sub-communicators and messages, with that many ranks.
+// of any size, encoded values, queues, sub-communicators and messages, with that
+// many ranks.
 func Comms(t *testing.T, open Open, ranks ...int) {
 	for _, n := range ranks {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
@@ -32,6 +33,7 @@ func Comms(t *testing.T, open Open, ranks ...int) {
 				{"worked values", 4, workedValues},
 				{"every operation", 0, everyOperation},
 				{"parts of any size", 0, partsOfAnySize},
+				{"encoded values", 0, func(ctx context.Context, c collective.Comm) error { return Encoded(ctx, c, false) }},
 				{"queue", 3, queueOfThree},
 				{"sub-groups", 4, subGroupsOfFour},
 				{"circle", 0, aroundACircle},

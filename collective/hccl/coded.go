@@ -3,8 +3,6 @@
 package hccl
 
 import (
-	"errors"
-
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
@@ -24,11 +22,11 @@ func (c *Comm) coded(p *pending) error {
 	case len(c.ranks) == 1 || call.AcrossHosts && len(c.hosts) == 1:
 		call.Codec = nil
 		return c.whole(p)
-	case call.AcrossHosts:
-		return errors.New("HCCL has one way to all hosts' devices, so a codec is for all or for none")
 	case in.Len == 0:
 		p.end(nil)
 		return nil
+	case call.AcrossHosts && len(c.hosts) < len(c.ranks):
+		return c.codedAcrossHosts(p)
 	}
 	n := len(c.ranks)
 	bounds := plan.Cut(in.Len, n)

@@ -5,14 +5,12 @@ package hccl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/ascend"
 )
@@ -60,7 +58,7 @@ func New(ctx context.Context, c Config) (collective.Comm, error) {
 	for r := range ranks {
 		ranks[r] = r
 	}
-	comm, err := newComm(ctx, j, c.Name, ranks, c.RankTable)
+	comm, err := newComm(ctx, j, c.Name, ranks, making{table: c.RankTable, mb: c.BufferMB})
 	if err != nil {
 		j.cancel(err)
 		return nil, err
@@ -73,7 +71,7 @@ func New(ctx context.Context, c Config) (collective.Comm, error) {
 // waitMargin lets the report of whoever has lost patience come first.
 const waitMargin = 30 * time.Second
 
-func newComm(ctx context.Context, j *job, name string, ranks []int, table string) (_ *Comm, err error) {
+func newComm(ctx context.Context, j *job, name string, ranks []int, m making) (_ *Comm, err error) {
 	c := &Comm{
 		job: j, name: name, ranks: ranks, rank: slices.Index(ranks, j.config.Rank), hosts: local(j.config.Hosts, ranks),
 		free: make(chan *slot, slotCount), flying: make(chan *slot, slotCount),
@@ -92,7 +90,7 @@ func newComm(ctx context.Context, j *job, name string, ranks []int, table string
 	if c.waiting, err = j.device.NewThread(); err != nil {
 		return nil, err
 	}
-	if c.handle, err = j.join(ctx, c.issuing, name, ranks, table, j.config.BufferMB); err != nil {
+	if c.handle, err = j.join(ctx, c.issuing, name, ranks, m); err != nil {
 		return nil, err
 	}
 	err = c.issuing.Do(func() error {
@@ -157,33 +155,6 @@ func (c *Comm) Generation() uint32 { return c.config.Generation }
 // not agree on it.
 func (c *Comm) Alloc(_ context.Context, t device.Type, n int) (device.Buf, error) {
 	return c.device.AllocPinned(t, n)
-}
-
-// Sub implements collective.Comm. A Sub has a communicator of its own, with two
-// buffers on the device, so callers keep it.
-func (c *Comm) Sub(ctx context.Context, ranks []int) (collective.Comm, error) {
-	global := make([]int, len(ranks))
-	for i, r := range ranks {
-		if r < 0 || r >= len(c.ranks) || slices.Contains(ranks[:i], r) {
-			return nil, fmt.Errorf("rank %d, communicator %s: sub-communicator of %v: no distinct ranks below %d", c.rank, c.name, ranks, len(c.ranks))
-		}
-		global[i] = c.ranks[r]
-	}
-	c.mu.Lock()
-	c.subs++
-	name := fmt.Sprintf("%s.%d", c.name, c.subs)
-	c.mu.Unlock()
-	if err := c.Start(ctx, collective.Call{Kind: plan.Barrier, Label: "sub-communicator " + name}).Wait(ctx); err != nil {
-		return nil, err
-	}
-	if !slices.Contains(ranks, c.rank) {
-		return nil, nil
-	}
-	sub, err := newComm(ctx, c.job, name, global, "")
-	if err != nil {
-		return nil, err
-	}
-	return sub, nil
 }
 
 // Close implements collective.Comm: calls that have not ended fail with

@@ -36,10 +36,11 @@ func (e *Error) Error() string {
 	return s
 }
 
-// resultAgain and others are the codes of HcclResult that matter here.
+// resultNotSupported and others are the codes of HcclResult that matter here.
 const (
-	resultAgain  = 20
-	resultRemote = 21
+	resultNotSupported = 5
+	resultAgain        = 20
+	resultRemote       = 21
 )
 
 // results are the texts of HcclResult, for libraries that have none.

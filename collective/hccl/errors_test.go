@@ -57,6 +57,23 @@ func TestChips(t *testing.T) {
 	for _, typ := range []device.Type{device.U8, device.F64} {
 		require.False(t, later.reduces(typ, collective.Sum))
 	}
+	third, pods := chipOf("Ascend910_9391"), [][]int{{0, 1}, {2, 3}}
+	for _, tt := range []struct {
+		chip
+		typ   device.Type
+		op    collective.Op
+		parts bool
+	}{
+		{first, device.F32, collective.Sum, false}, {later, device.F32, collective.Sum, true}, {later, device.F32, collective.Prod, false},
+		{later, device.I64, collective.Sum, false}, {third, device.I64, collective.Sum, true}, {later, device.U8, collective.Max, false},
+	} {
+		require.Equal(t, tt.parts, tt.reducesParts(tt.typ, tt.op), "%+v", tt)
+	}
+	require.False(t, first.hasParts([][]int{{0, 1}}))
+	require.True(t, later.hasParts(pods))
+	require.False(t, later.hasParts([][]int{{0, 1}, {2}}), "hosts with unequal numbers of devices")
+	require.True(t, third.hasParts([][]int{{0, 1, 2}}))
+	require.False(t, third.hasParts(pods), "more than one host")
 	require.Equal(t, uintptr(typeInt16), first.moved(device.BF16))
 	require.Equal(t, uintptr(typeBFP16), later.moved(device.BF16))
 }

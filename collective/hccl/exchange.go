@@ -195,7 +195,7 @@ func (l *channel) open() (err error) {
 	if l.recv {
 		from, to = to, from
 	}
-	if l.handle, err = c.join(c.ctx, l.thread, l.name, []int{from, to}, "", pairBufferMB); err != nil {
+	if l.handle, err = c.join(c.ctx, l.thread, l.name, []int{from, to}, making{mb: pairBufferMB}); err != nil {
 		return err
 	}
 	return l.thread.Do(func() (err error) {

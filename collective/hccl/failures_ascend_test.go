@@ -20,6 +20,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
 
 // sums runs all-reduces until one fails.
@@ -271,4 +272,58 @@ func testRankTable(t *testing.T, device string) {
 	for _, err := range w.each(sums) {
 		require.NoError(t, err)
 	}
+	before := alive(w.library, "splits")
+	testSubs(t, w)
+	require.Equal(t, before+3, alive(w.library, "splits"), "two ranks of the first Sub and one of the second")
+}
+
+// testSubs makes a Sub of two ranks, one of one rank, and a Sub of a Sub, which
+// HCCL does not cut from anything.
+func testSubs(t *testing.T, w *world) {
+	for _, err := range w.each(func(ctx context.Context, c collective.Comm) error {
+		sub, err := c.Sub(ctx, []int{1, 0})
+		if err != nil {
+			return err
+		}
+		if sub.Rank() != 1-c.Rank() {
+			return fmt.Errorf("rank %d is %d", c.Rank(), sub.Rank())
+		}
+		alone, err := c.Sub(ctx, []int{1})
+		if err != nil || (alone != nil) != (c.Rank() == 1) {
+			return fmt.Errorf("%v, %w", alone, err)
+		}
+		deeper, err := sub.Sub(ctx, []int{0, 1})
+		if err != nil {
+			return err
+		}
+		errs := []error{sums(ctx, sub), sums(ctx, deeper), deeper.Close(), sub.Close()}
+		if alone != nil {
+			errs = append(errs, sums(ctx, alone), alone.Close())
+		}
+		return errors.Join(errs...)
+	}) {
+		require.NoError(t, err)
+	}
+}
+
+// TestSubsWithoutSplitting: libraries that do not cut communicators, or refuse to.
+func TestSubsWithoutSplitting(t *testing.T) {
+	libraries, err := ascendsim.Build(t.TempDir(), ascendsim.Old, "")
+	require.NoError(t, err)
+	for _, tt := range []struct{ libraries, env string }{{libraries, "ASCENDSIM_OLD=1"}, {"", "ASCENDSIM_NO_SUBS=1"}} {
+		out, err := again(t, tt.libraries, "^TestSubsByRootInfo$", "ASCEND_TEST_FAULTS=1", tt.env)
+		require.NoError(t, err, "%s", out)
+	}
+}
+
+// TestSubsByRootInfo runs in TestSubsWithoutSplitting.
+func TestSubsByRootInfo(t *testing.T) {
+	if !inFault(t) {
+		return
+	}
+	file := filepath.Join(t.TempDir(), "table.json")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, table, `"1"`), 0o600))
+	w := start(t, 2, func(c *hccl.Config) { c.RankTable = file })
+	testSubs(t, w)
+	require.Zero(t, alive(w.library, "splits"))
 }

@@ -13,15 +13,23 @@ import (
 	"github.com/gradfusion/gradfusion/device/ascend"
 )
 
+// making says how a communicator comes to be: from a rank table, as a part of the
+// one of all ranks, or else by root info.
+type making struct {
+	table string
+	whole uintptr // that of all ranks
+	id    uint64  // of a part, another one for each
+	mb    int     // its buffer; 0: the library's own choice
+}
+
 // join makes a communicator of ranks of the world, in their order, on a thread
-// which it may block; every one of them calls it with the same name. mb is its
-// buffer, 0 the library's own choice.
+// which it may block; every one of them calls it with the same name.
 //
 // A device makes one communicator at a time. Ranks that make several in different
 // orders would wait for each other, did each wait with its device taken: so the
 // ranks take their devices in ascending order, each after the one before has. Who
 // waits then waits for a higher rank only, and there is no circle.
-func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []int, table string, mb int) (uintptr, error) {
+func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []int, m making) (uintptr, error) {
 	ctx, cancel := context.WithTimeout(ctx, j.config.Timeout)
 	defer cancel()
 	order := slices.Sorted(slices.Values(ranks))
@@ -49,7 +57,7 @@ func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []i
 		defer j.device.Joining.Unlock()
 		var c communicator
 		c.err = t.Do(func() (err error) {
-			c.handle, err = j.create(ctx, name, ranks, turn, table, mb, &info)
+			c.handle, err = j.create(ctx, name, ranks, turn, m, &info)
 			if !settled.CompareAndSwap(false, true) && c.handle != 0 {
 				ascend.Call(j.library.HcclCommDestroy, c.handle)
 			}
@@ -73,11 +81,11 @@ func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []i
 
 // create is the part of join that happens on the device's thread. handle is
 // written by no other goroutine.
-func (j *job) create(ctx context.Context, name string, ranks []int, turn int, table string, mb int, info *[rootInfoSize]byte) (handle uintptr, err error) {
+func (j *job) create(ctx context.Context, name string, ranks []int, turn int, m making, info *[rootInfoSize]byte) (handle uintptr, err error) {
 	y := j.library
 	rank := uintptr(uint32(slices.Index(ranks, j.config.Rank)))
-	config := commConfig(y.capability, mb, j.config.Deterministic && !j.chip.first, "")
-	if turn == 0 && table == "" {
+	config := j.commConfig(m.mb)
+	if turn == 0 && m.table == "" && m.whole == 0 {
 		if err := j.failed("HcclGetRootInfo", name, ascend.Call(y.HcclGetRootInfo, uintptr(unsafe.Pointer(info)))); err != nil {
 			_ = j.config.Store.Set(ctx, j.key(name, "turn", turn), fmt.Appendf(nil, "rank %d: %v", j.config.Rank, err)) // the others' time-outs remain
 			return 0, err
@@ -86,13 +94,26 @@ func (j *job) create(ctx context.Context, name string, ranks []int, turn int, ta
 	if err := j.config.Store.Set(ctx, j.key(name, "turn", turn), info[:]); err != nil {
 		return 0, err
 	}
-	if table != "" {
-		path := append([]byte(table), 0)
+	if m.whole != 0 {
+		members := make([]uint32, len(ranks))
+		for i, r := range ranks {
+			members[i] = uint32(r)
+		}
+		code := ascend.Call(y.newer.HcclCreateSubCommConfig, uintptr(unsafe.Pointer(&m.whole)), uintptr(len(members)), uintptr(unsafe.Pointer(&members[0])),
+			uintptr(m.id), rank, uintptr(unsafe.Pointer(&config[0])), uintptr(unsafe.Pointer(&handle)))
+		return handle, j.failed("HcclCreateSubCommConfig", name, code)
+	}
+	if m.table != "" {
+		path := append([]byte(m.table), 0)
 		code := ascend.Call(y.HcclCommInitClusterInfoConfig, uintptr(unsafe.Pointer(&path[0])), rank, uintptr(unsafe.Pointer(&config[0])), uintptr(unsafe.Pointer(&handle)))
 		return handle, j.failed("HcclCommInitClusterInfoConfig", name, code)
 	}
 	code := ascend.Call(y.HcclCommInitRootInfoConfig, uintptr(uint32(len(ranks))), uintptr(unsafe.Pointer(info)), rank, uintptr(unsafe.Pointer(&config[0])), uintptr(unsafe.Pointer(&handle)))
 	return handle, j.failed("HcclCommInitRootInfoConfig", name, code)
+}
+
+func (j *job) commConfig(mb int) []byte {
+	return commConfig(j.library.capability, mb, j.config.Deterministic && !j.chip.first, "")
 }
 
 // destroyTime bounds how long a communicator that is busy is asked to end.

@@ -10,15 +10,22 @@ import (
 	"github.com/gradfusion/gradfusion/device/ascend"
 )
 
-// library is HCCL, loaded: its functions' addresses by name, 0 where a release
-// has none. In CANN 9 those for communicators are in libhcomm.
+// library is HCCL, loaded: its functions' addresses by name. In CANN 9 those for
+// communicators are in libhcomm.
 type library struct {
 	HcclGetRootInfo, HcclCommInitRootInfoConfig, HcclCommInitClusterInfoConfig, HcclCommDestroy,
 	HcclGetCommAsyncError, HcclGetErrorString,
 	HcclAllReduce, HcclBroadcast, HcclReduceScatter, HcclAllGather, HcclReduce,
 	HcclAlltoAll, HcclAlltoAllV, HcclBatchSendRecv, HcclBarrier uintptr
 
+	newer      newer
 	capability uint32
+}
+
+// newer is what not every release has, 0 where it is missing: each has a
+// substitute.
+type newer struct {
+	HcclReduceScatterV, HcclAllGatherV, HcclScatter, HcclCreateSubCommConfig uintptr
 }
 
 func load(l *ascend.Library) (*library, error) {
@@ -27,8 +34,7 @@ func load(l *ascend.Library) (*library, error) {
 		return nil, err
 	}
 	y := &library{}
-	v := reflect.ValueOf(y).Elem()
-	for i := range v.NumField() {
+	for v, i := reflect.ValueOf(y).Elem(), 0; i < v.NumField(); i++ {
 		if v.Field(i).Kind() != reflect.Uintptr {
 			continue
 		}
@@ -37,6 +43,9 @@ func load(l *ascend.Library) (*library, error) {
 			return nil, err
 		}
 		*(*uintptr)(v.Field(i).Addr().UnsafePointer()) = at
+	}
+	for v, i := reflect.ValueOf(&y.newer).Elem(), 0; i < v.NumField(); i++ {
+		*(*uintptr)(v.Field(i).Addr().UnsafePointer()) = h.Symbol(v.Type().Field(i).Name)
 	}
 	if at := h.Symbol("HcclGetCommConfigCapability"); at != 0 {
 		y.capability = uint32(ascend.Call(at))

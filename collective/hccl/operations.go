@@ -219,28 +219,3 @@ func (c *Comm) allGather(p *pending) error {
 	p.sent, p.received = w.inBytes, w.outBytes
 	return c.fly(p, w)
 }
-
-// gathering is the pass of an all-gather; parts of several sizes are padded.
-func (c *Comm) gathering(whole, part device.Buf, bounds []int) *pass {
-	most, equal := widest(bounds)
-	size := most * whole.Type.Size()
-	moved := c.chip.moved(whole.Type)
-	w := &pass{op: "HcclAllGather", needIn: size, needOut: size * len(c.ranks)}
-	w.call = func(in, out uintptr, s ascend.Stream) int32 {
-		return ascend.Call(c.library.HcclAllGather, in, out, uintptr(most), moved, c.handle, uintptr(s))
-	}
-	if equal {
-		c.send(w, part)
-		c.receive(w, whole, nil)
-		return w
-	}
-	w.inBytes, w.outBytes = size, size*len(c.ranks)
-	w.fill = func(host []byte) { clear(host[copy(host, part.Bytes()):]) }
-	w.take = func(host []byte) error {
-		for r := range c.ranks {
-			copy(whole.Slice(bounds[r], bounds[r+1]).Bytes(), host[r*size:])
-		}
-		return nil
-	}
-	return w
-}

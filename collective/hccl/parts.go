@@ -4,7 +4,6 @@ package hccl
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
@@ -38,8 +37,7 @@ func (c *Comm) only(rank, n int) counts {
 func (c *Comm) unequal(t device.Type, send, receive counts) *pass {
 	moved := c.chip.moved(t)
 	return &pass{op: "HcclAlltoAllV", call: func(in, out uintptr, s ascend.Stream) int32 {
-		at := func(v []uint64) uintptr { return uintptr(unsafe.Pointer(&v[0])) }
-		return ascend.Call(c.library.HcclAlltoAllV, in, at(send.n), at(send.at), moved, out, at(receive.n), at(receive.at), moved, c.handle, uintptr(s))
+		return ascend.Call(c.library.HcclAlltoAllV, in, send.counts(), send.places(), moved, out, receive.counts(), receive.places(), moved, c.handle, uintptr(s))
 	}}
 }
 
@@ -62,27 +60,6 @@ func (c *Comm) gather(p *pending) error {
 		return fmt.Errorf("a part of %d elements where %d are this rank's", part.Len, bounds[c.rank+1]-bounds[c.rank])
 	}
 	return c.flyParts(p, typeOf(call), part, whole, c.only(call.Root, part.Len), countsOf(bounds))
-}
-
-// scatter is an all-to-all in which only the root has something.
-func (c *Comm) scatter(p *pending) error {
-	call := &p.call
-	if c.rank != call.Root {
-		own := output(call)
-		return c.flyParts(p, typeOf(call), device.Buf{}, own, c.only(0, 0), c.only(call.Root, own.Len))
-	}
-	bounds, err := c.cuts(call.InBounds, call.In.Len)
-	if err != nil {
-		return err
-	}
-	own := call.Out
-	if own.Len == 0 {
-		own = call.In.Slice(bounds[c.rank], bounds[c.rank+1])
-	}
-	if own.Len != bounds[c.rank+1]-bounds[c.rank] {
-		return fmt.Errorf("a part of %d elements where %d are this rank's", own.Len, bounds[c.rank+1]-bounds[c.rank])
-	}
-	return c.flyParts(p, typeOf(call), call.In, own, countsOf(bounds), c.only(call.Root, own.Len))
 }
 
 func (c *Comm) allToAll(p *pending) error {

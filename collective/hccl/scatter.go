@@ -34,35 +34,116 @@ func (c *Comm) reduceScatter(p *pending) error {
 		p.sent, p.received = w.inBytes, w.outBytes
 		return c.fly(p, w)
 	}
-	most, equal := widest(bounds)
-	size := most * in.Type.Size()
-	typ, op := hcclType(in.Type), hcclOp(call.Op)
-	w := &pass{op: "HcclReduceScatter", last: true, needIn: size * len(c.ranks), needOut: size}
-	w.call = func(in, out uintptr, s ascend.Stream) int32 {
-		return ascend.Call(c.library.HcclReduceScatter, in, out, uintptr(most), typ, op, c.handle, uintptr(s))
-	}
-	finish := c.mean(call.Op)
-	scaled := call.Op == collective.Mean && isHalf(in.Type)
+	finish, scaled := c.mean(call.Op), call.Op == collective.Mean && isHalf(in.Type)
 	if scaled {
 		finish = nil
 	}
+	w := c.reducing(call.Op, in, own, bounds, scaled)
+	w.last = true
+	c.receive(w, own, finish)
+	p.sent, p.received = w.inBytes, w.outBytes
+	return c.fly(p, w)
+}
+
+// reducing is the pass of a reduce-scatter on the device, whose input may be
+// scaled before. Parts of several sizes are as gathering's.
+func (c *Comm) reducing(o collective.Op, in, own device.Buf, bounds []int, scaled bool) *pass {
+	most, equal := widest(bounds)
+	typ, op := hcclType(in.Type), hcclOp(o)
+	if !equal && c.library.newer.HcclReduceScatterV != 0 && c.chip.reducesParts(in.Type, o) && c.chip.hasParts(c.hosts) {
+		k := countsOf(bounds)
+		w := &pass{op: "HcclReduceScatterV", call: func(in, out uintptr, s ascend.Stream) int32 {
+			return ascend.Call(c.library.newer.HcclReduceScatterV, in, k.counts(), k.places(), out, uintptr(own.Len), typ, op, c.handle, uintptr(s))
+		}}
+		if c.send(w, in); scaled {
+			w.source = 0
+			w.fill = func(host []byte) { scale(device.FromBytes(in.Type, host), in, len(c.ranks)) }
+		}
+		return w
+	}
+	size := most * in.Type.Size()
+	w := &pass{op: "HcclReduceScatter", needIn: size * len(c.ranks), needOut: size}
+	w.call = func(in, out uintptr, s ascend.Stream) int32 {
+		return ascend.Call(c.library.HcclReduceScatter, in, out, uintptr(most), typ, op, c.handle, uintptr(s))
+	}
 	if equal && !scaled {
 		c.send(w, in)
-	} else {
-		w.inBytes = size * len(c.ranks)
-		w.fill = func(host []byte) {
-			for r := range c.ranks {
-				to, from := host[r*size:(r+1)*size], in.Slice(bounds[r], bounds[r+1])
-				if scaled {
-					scale(device.FromBytes(in.Type, to[:from.Size()]), from, len(c.ranks))
-				} else {
-					copy(to, from.Bytes())
-				}
-				clear(to[from.Size():])
+		return w
+	}
+	w.inBytes = size * len(c.ranks)
+	w.fill = func(host []byte) {
+		for r := range c.ranks {
+			to, from := host[r*size:(r+1)*size], in.Slice(bounds[r], bounds[r+1])
+			if scaled {
+				scale(device.FromBytes(in.Type, to[:from.Size()]), from, len(c.ranks))
+			} else {
+				copy(to, from.Bytes())
 			}
+			clear(to[from.Size():])
 		}
 	}
-	c.receive(w, own, finish)
+	return w
+}
+
+// scatter is HCCL's where the bounds, which all ranks have alike, cut equal parts.
+// Else it is an all-to-all in which only the root has something: without bounds a
+// rank knows its own part only.
+func (c *Comm) scatter(p *pending) error {
+	call := &p.call
+	if _, equal := widest(call.InBounds); equal && len(call.InBounds) == len(c.ranks)+1 && c.library.newer.HcclScatter != 0 {
+		return c.scatterEqual(p)
+	}
+	if c.rank != call.Root {
+		own := output(call)
+		return c.flyParts(p, typeOf(call), device.Buf{}, own, c.only(0, 0), c.only(call.Root, own.Len))
+	}
+	bounds, err := c.cuts(call.InBounds, call.In.Len)
+	if err != nil {
+		return err
+	}
+	own := call.Out
+	if own.Len == 0 {
+		own = call.In.Slice(bounds[c.rank], bounds[c.rank+1])
+	}
+	if own.Len != bounds[c.rank+1]-bounds[c.rank] {
+		return fmt.Errorf("a part of %d elements where %d are this rank's", own.Len, bounds[c.rank+1]-bounds[c.rank])
+	}
+	return c.flyParts(p, typeOf(call), call.In, own, countsOf(bounds), c.only(call.Root, own.Len))
+}
+
+// scatterEqual scatters parts of one size.
+func (c *Comm) scatterEqual(p *pending) error {
+	call, n := &p.call, p.call.InBounds[1]-p.call.InBounds[0]
+	own := call.Out
+	if c.rank == call.Root {
+		bounds, err := c.cuts(call.InBounds, call.In.Len)
+		if err != nil {
+			return err
+		}
+		if own.Len == 0 {
+			own = call.In.Slice(bounds[c.rank], bounds[c.rank+1])
+		}
+	} else {
+		own = output(call)
+	}
+	if own.Len != n {
+		return fmt.Errorf("a part of %d elements where %d are this rank's", own.Len, n)
+	}
+	if n == 0 {
+		p.end(nil)
+		return nil
+	}
+	moved, root := c.chip.moved(typeOf(call)), uintptr(uint32(call.Root))
+	w := &pass{op: "HcclScatter", last: true, call: func(in, out uintptr, s ascend.Stream) int32 {
+		if c.rank != call.Root {
+			in = 0
+		}
+		return ascend.Call(c.library.newer.HcclScatter, in, out, uintptr(n), moved, root, c.handle, uintptr(s))
+	}}
+	if c.rank == call.Root {
+		c.send(w, call.In)
+	}
+	c.receive(w, own, nil)
 	p.sent, p.received = w.inBytes, w.outBytes
 	return c.fly(p, w)
 }

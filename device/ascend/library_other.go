@@ -27,6 +27,9 @@ func Probe(c Config) error {
 // Open refuses.
 func (*Library) Open(int) (*Device, error) { return nil, ErrNotBuilt }
 
+// Library is an empty one.
+func (*Device) Library() *Library { return &Library{} }
+
 // Version is empty.
 func (*Library) Version() string { return "" }
 

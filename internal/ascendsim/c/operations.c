@@ -93,6 +93,7 @@ API HcclResult HcclScatter(void *send, void *recv, uint64_t count, HcclDataType 
 	if (root == c->rank)
 		sim_give(o, send, 0, count * c->n * ascendsim_type_size(type));
 	sim_take(o, recv, 0, count * ascendsim_type_size(type));
+	ascendsim_count("Scatter", 1);
 	return sim_queue(o, stream);
 }
 
