@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,12 +118,13 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer full.Close()
-	require.ErrorIs(t, state.write(full), syscall.ENOSPC)
-	_, err = publish(dir, fileName(2), func(f target) error {
-		_, err := f.Write([]byte("something"))
-		return errors.Join(err, syscall.ENOSPC)
-	})
-	require.ErrorIs(t, err, syscall.ENOSPC)
+	w, err := Create(dir, 2, state)
+	require.NoError(t, err)
+	real := w.file
+	w.file = full
+	require.ErrorIs(t, w.Put("large", state.Find("large").Data), syscall.ENOSPC)
+	w.file = real
+	require.NoError(t, w.Abort())
 	require.Equal(t, []string{fileName(1)}, files(t, dir))
 }
 

@@ -52,7 +52,8 @@ func (s *State) header() ([]byte, error) {
 		}
 		b = append(b, `],"data_offsets":[`...)
 		b = strconv.AppendInt(b, int64(offset), 10)
-		offset += len(t.Data)
+		size, _ := bytesOf(t.Type, t.Shape)
+		offset += int(size)
 		b = strconv.AppendInt(append(b, ','), int64(offset), 10)
 		b = append(b, "]}"...)
 	}
