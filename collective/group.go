@@ -18,7 +18,8 @@ type GroupConfig struct {
 	// Name is the group's name in errors and the lane of its spans. Groups over
 	// one transport need different names.
 	Name string
-	// Timeout bounds every call from when it begins to run. 0: 60 s.
+	// Timeout bounds every call from when it begins to run, and messages of an
+	// Exchange from when somebody waits for them. 0: 60 s.
 	Timeout time.Duration
 	// Algorithm selects for calls that name none, as plan.ParseSelection reads
 	// it: "ring", or "tree:64KiB,ring". "" or "auto": the cheapest by

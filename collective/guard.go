@@ -85,7 +85,12 @@ func (d *guard) expired() {
 	}
 	peer := d.peer()
 	timeout := d.group.config.Timeout
-	if left := time.Until(d.deadline); left > 0 {
+	left := time.Until(d.deadline)
+	if left <= 0 && d.work.unasked() {
+		left = timeout // whoever asks for it waits no longer than that
+		d.deadline = time.Now().Add(left)
+	}
+	if left > 0 {
 		wait := min(left, nudgeEvery)
 		if running := timeout - left; running < nudgeEvery/2 { // the timer was an earlier call's
 			wait = min(left, nudgeEvery-running)

@@ -127,4 +127,12 @@ func (w *Work) unfinished() (Call, bool) {
 	return w.call, !w.ended.Load()
 }
 
+// unasked reports that w is an Exchange that nobody waits for yet, nor for its end
+// by Done: a receive that was posted ahead may be for a long time after.
+func (w *Work) unasked() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.call.Kind == pointToPoint && w.done == nil && !w.waited.Load()
+}
+
 func (w *Work) hasEnded() bool { return w.ended.Load() }
