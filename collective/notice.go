@@ -1,9 +1,11 @@
 package collective
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -142,9 +144,12 @@ func (g *Group) tell(kind byte, culprit int, sequence uint64, text string) {
 	binary.LittleEndian.PutUint32(b[16:], uint32(copy(b[noticeText:], text)))
 	ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
 	defer cancel()
+	var telling sync.WaitGroup // one that does not listen keeps no other waiting
+	defer telling.Wait()
 	for _, peer := range g.watched() {
-		binary.LittleEndian.PutUint64(b[24:], g.sentTo(peer))
+		own := bytes.Clone(b)
+		binary.LittleEndian.PutUint64(own[24:], g.sentTo(peer))
 		// A peer that cannot be told is told by others, or is the reason.
-		_ = g.transport.Send(ctx, g.ranks[peer], g.tag(noticeChannel), b)
+		telling.Go(func() { _ = g.transport.Send(ctx, g.ranks[peer], g.tag(noticeChannel), own) })
 	}
 }

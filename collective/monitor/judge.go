@@ -60,8 +60,13 @@ func (m *Monitor) beats() {
 	}
 }
 
-// show publishes this rank's beat.
+// show publishes this rank's beat. None follows the last one, of Close.
 func (m *Monitor) show(ctx context.Context, held map[int]string) error {
+	m.showing.Lock()
+	defer m.showing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	m.count++
 	b := beat{Count: m.count, Held: held}
 	due := m.Stall / 2

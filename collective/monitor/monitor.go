@@ -29,8 +29,10 @@ type Monitor struct {
 	closing sync.Once
 	met     chan struct{} // closed when ranks is complete
 	ranks   []here        // by rank, after met
-	count   uint64        // beats so far, of the goroutine that beats
-	judge   judge         // likewise
+	judge   judge         // of the goroutine that beats
+
+	showing sync.Mutex // held while a beat goes to the store
+	count   uint64     // beats so far
 
 	events sync.Mutex // held while On runs
 
@@ -74,10 +76,15 @@ func (m *Monitor) Close() error {
 	var err error
 	m.closing.Do(func() {
 		m.cancel()
-		m.running.Wait()
+		var ended sync.WaitGroup // what still asks the store may take as long as the last beat
+		ended.Go(m.running.Wait)
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 		defer cancel()
-		err = m.Store.Set(ctx, m.beatKey(m.Rank), (&beat{Count: m.count + 1, Left: true}).encode())
+		m.showing.Lock()
+		m.count++
+		err = m.Store.Set(ctx, m.beatKey(m.Rank), (&beat{Count: m.count, Left: true}).encode())
+		m.showing.Unlock()
+		ended.Wait()
 	})
 	if err != nil {
 		return fmt.Errorf("monitor of rank %d: %w", m.Rank, err)

@@ -13,8 +13,12 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// lingerTime is how long Close waits for peers to take what was sent before.
-const lingerTime = time.Second
+// lingerTime is how long Close waits for peers to take what was sent before, if
+// their hosts take anything at all.
+const (
+	lingerTime = time.Second
+	lookTime   = 50 * time.Millisecond // between looks at whether they do
+)
 
 // Transport is one rank's end of all links. It implements collective.Transport.
 type Transport struct {
@@ -167,8 +171,8 @@ func (t *Transport) Fail(lost *collective.LinkError) bool {
 	return first
 }
 
-// Close says goodbye to the peers, gives them a second to take what was sent,
-// and waits for all goroutines.
+// Close says goodbye to the peers, gives those that can be reached a second to
+// take what was sent, and waits for all goroutines.
 func (t *Transport) Close() error {
 	t.closing.Do(t.close)
 	return nil
@@ -188,20 +192,7 @@ func (t *Transport) close() {
 		l.mu.Unlock()
 		l.flush()
 	}
-	timer := time.NewTimer(lingerTime)
-	defer timer.Stop()
-	expired := false
-	for _, l := range t.peers() {
-		if expired {
-			break
-		}
-		l.sockets[0].callReader()
-		select {
-		case <-l.parted:
-		case <-timer.C:
-			expired = true
-		}
-	}
+	t.linger()
 	t.stop()
 	if t.door != nil {
 		t.door.close()
@@ -215,6 +206,25 @@ func (t *Transport) close() {
 	t.running.Wait()
 	for _, s := range t.sockets() {
 		s.bury()
+	}
+}
+
+// linger waits for the peers' farewells.
+func (t *Transport) linger() {
+	end, look := time.NewTimer(lingerTime), time.NewTicker(lookTime)
+	defer end.Stop()
+	defer look.Stop()
+	for _, l := range t.peers() {
+		l.sockets[0].callReader()
+		for parted := false; !parted && !l.sockets[0].cutOff(); {
+			select {
+			case <-l.parted:
+				parted = true
+			case <-look.C:
+			case <-end.C:
+				return
+			}
+		}
 	}
 }
 

@@ -1,0 +1,26 @@
+package tcp
+
+import "golang.org/x/sys/unix"
+
+// cutOff reports that the peer's host has let the kernel send something again, 0.2 s
+// after the first time or more, or that there is no way to it although it would
+// take something: there is no use in waiting, and the kernel goes on without this
+// process. Of a process that is stopped or busy this is not so, as its kernel
+// answers.
+func (s *socket) cutOff() bool {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	raw, err := s.tcp.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var info *unix.TCPInfo
+	var asked error
+	err = raw.Control(func(fd uintptr) { info, asked = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	if err != nil || asked != nil {
+		return false
+	}
+	again := info.Unacked > 0 && info.Retransmits > 0
+	nowhere := info.Unacked == 0 && info.Notsent_bytes > 0 && info.Snd_wnd > 0 && info.Probes > 0
+	return again || nowhere
+}
