@@ -53,7 +53,7 @@ type kill struct {
 
 func (k kill) run(t *testing.T) {
 	cmd := start(t, []string{"TMPDIR=" + t.TempDir()}, strings.Fields(fmt.Sprintf("-config mlp.yaml -nproc %d -set observe.run_dir=run -set data.name=digits -set train.epochs=100000 -set observe.log_every=1"+
-		" -set collective.transport=%s -set collective.timeout=%s -set collective.heartbeat=200ms", k.world, k.transport, map[bool]string{true: "1500ms", false: "60s"}[k.signal == syscall.SIGSTOP])))
+		" -set collective.transport=%s -set collective.timeout=%s -set collective.heartbeat=200ms", k.world, k.transport, map[bool]string{true: "5s", false: "60s"}[k.signal == syscall.SIGSTOP])))
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
@@ -84,7 +84,7 @@ func (k kill) run(t *testing.T) {
 		require.Contains(t, words, fmt.Sprintf("peer %d: ", k.rank))
 	} else {
 		require.Contains(t, words, fmt.Sprintf("peer %d: ", k.rank))
-		require.Contains(t, words, "it is stopped by a signal or a debugger; waited 1.5s for it")
+		require.Contains(t, words, "it is stopped by a signal or a debugger; waited 5s for it")
 	}
 	require.Contains(t, words, "group world, call ")
 	for _, worker := range workers {
@@ -113,7 +113,7 @@ func leftovers(t *testing.T) []string {
 // ranks.
 func TestFrozenTransport(t *testing.T) {
 	cmd := start(t, nil, strings.Fields("-config mlp.yaml -nproc 3 -set observe.run_dir=run -set data.name=digits -set train.epochs=1000"+
-		" -set collective.timeout=1500ms -set collective.heartbeat=50ms -set collective.stall=300ms"))
+		" -set collective.timeout=4s -set collective.heartbeat=50ms -set collective.stall=300ms"))
 	cmd.Args = append(cmd.Args, "-set", "collective.faults=[rank=1 kind=freeze after=40]")
 	out, err := cmd.CombinedOutput()
 	require.Equal(t, exitNetwork, code(err), "%s", out)
