@@ -76,8 +76,9 @@ func TestCallWait(t *testing.T) {
 }
 
 func TestManyRanksInOneProcess(t *testing.T) {
-	const n, length = 256, 1 << 18                                                                    // 1 MB
-	patient := func(int) collective.GroupConfig { return collective.GroupConfig{Timeout: time.Hour} } // under the race detector
+	const n, length = 256, 1 << 18 // 1 MB
+	// Under the race detector a busy machine may take minutes.
+	patient := func(int) collective.GroupConfig { return collective.GroupConfig{Timeout: time.Hour} }
 	onRanks(t, n, patient, func(ctx context.Context, g *collective.Group) error {
 		b := make([]float32, length)
 		for i := range b {
