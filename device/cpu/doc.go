@@ -35,8 +35,8 @@
 // reaches all outputs of the tiles that it lies in, not only those that depend
 // on it. The direct method passes them on as IEEE 754 says.
 //
-// The kernels called amx compute convolutions on the matrix unit, where the shape
-// makes that faster: each float32 is cut into three parts of bfloat16, of whose
+// The kernels called amx compute matrix products and convolutions on the matrix
+// unit, where the shape makes that faster: each float32 is cut into three parts of bfloat16, of whose
 // products all are summed in float32 that are more than a rounding (parts.go).
 // Their errors are not larger than those of a chain of float32 sums: what
 // TestWinogradErrors logs is 5e-7 where vectors have 8e-7. Where a result is not

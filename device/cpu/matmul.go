@@ -26,9 +26,13 @@ func (k *kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	if !bias.IsZero() {
 		t.bias = padBias(&w.bias, bias.F32()[:d.N])
 	}
-	k.packSides(w)
-	t.tables(w)
-	k.pool.run(w, t, t.parts)
+	if t.inParts() {
+		k.runProductParts(w)
+	} else {
+		k.packSides(w)
+		t.tables(w)
+		k.pool.run(w, t, t.parts)
+	}
 	*t = productTask{}
 	k.give(w)
 }
@@ -70,6 +74,12 @@ func (k *kernels) packSides(w *workspace) {
 		t.parts = t.groups * t.blocks
 		t.packed = k.packSide(w, &w.packed, t.right)
 	}
+	k.packLeft(w)
+}
+
+// packLeft packs or widens the left side, where it cannot be read as it lies.
+func (k *kernels) packLeft(w *workspace) {
+	t := &w.product
 	if !t.left.along {
 		w.rowBlocks = rowBlocksTask{k.set, w.left.floats(t.blocks * t.rowsOf * panels(t.d.K) * tileColumns), t.left, t.d.K, t.rowsOf}
 		t.packedLeft = w.rowBlocks.dst

@@ -58,6 +58,8 @@ type workspace struct {
 	losses []float64
 	right  []int32
 
+	notFinite []bool
+
 	vectorTensors vectorTensors
 
 	elements      elementsTask
@@ -67,6 +69,10 @@ type workspace struct {
 	product       productTask
 	conv          convTask
 	weights       weightsTask
+	productParts  productParts
+	rightParts    rightParts
+	leftParts     leftParts
+	productAgain  productAgain
 	parts         panelPartsTask
 	convParts     convParts
 	gradientParts gradientParts

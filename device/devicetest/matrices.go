@@ -17,6 +17,7 @@ func matrixExperiments() []experiment {
 	for _, size := range [][3]int{
 		{1, 1, 1}, {1, 16, 16}, {2, 3, 5}, {3, 17, 1}, {4, 15, 33}, {5, 1, 31}, {6, 16, 16}, {7, 33, 17}, {12, 48, 64},
 		{13, 10, 100}, {16, 16, 0}, {97, 31, 48}, {98, 17, 513}, {5, 20, 1040}, {7, 20, 1027}, {1, 200, 785},
+		{64, 64, 128}, {50, 35, 145}, {290, 48, 160}, {33, 785, 140},
 	} {
 		for variant := range 16 {
 			all = append(all, experiment{fmt.Sprintf("matmul %v/%d", size, variant), func(l *lab, k device.Kernels) {
@@ -25,7 +26,7 @@ func matrixExperiments() []experiment {
 			}})
 		}
 	}
-	for _, size := range [][3]int{{1, 1, 1}, {7, 33, 17}, {97, 31, 48}, {100, 20, 527}, {16, 16, 0}} {
+	for _, size := range [][3]int{{1, 1, 1}, {7, 33, 17}, {97, 31, 48}, {100, 20, 527}, {16, 16, 0}, {50, 35, 145}, {290, 48, 160}} {
 		for variant := range 16 {
 			all = append(all, experiment{fmt.Sprintf("matmul of 16 bits %v/%d", size, variant), func(l *lab, k device.Kernels) {
 				halfProduct(l, k, size, variant)

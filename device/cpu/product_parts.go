@@ -1,0 +1,281 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// Matrix products on a matrix unit (parts.go). The right side is cut into parts
+// once; the rows of the left side are cut as they are read, some chunks of steps
+// at a time, and multiplied with a group of panels.
+
+const (
+	// partsProductDepth, partsProductRight and partsProductLeft are the steps and
+	// the vectors of either side from which cutting them pays: sums of fewer steps
+	// take longer to move than to compute.
+	partsProductDepth = 128
+	partsProductRight = 32
+	partsProductLeft  = 48
+	// productPartsRows is how many rows share a reading of the right side.
+	productPartsRows = 256
+	// productPartsSums bounds rows x panels of a part: its sums and some chunks of
+	// its panels share the second-level cache.
+	productPartsSums   = 1 << 13
+	productPartsPanels = 48
+	// leftPartsWords bounds a left side that is cut once for all groups of panels.
+	leftPartsWords = 1 << 20
+)
+
+// productParts is productTask by parts. Its sums are lines, [panel][rowsOf][16].
+type productParts struct {
+	*productTask
+	chunks    int       // of steps; the last one may be filled up with zeros
+	cutLeft   []float32 // parts of all rows by units of partRows, or nil
+	cutRight  []float32 // parts of all panels, or nil when a part cuts its own
+	notFinite []bool    // by part: left to tiles, which pass infinities on as they should be
+}
+
+// inParts decides from the shape alone.
+func (t *productTask) inParts() bool {
+	return t.set.parts.product != nil && t.d.K >= partsProductDepth && t.right.count >= partsProductRight && t.left.count >= partsProductLeft
+}
+
+// runProductParts computes w.product.
+func (k *kernels) runProductParts(w *workspace) {
+	t, q := &w.product, &w.productParts
+	t.panels = panels(t.right.count)
+	t.cutParts(k.pool.threads)
+	t.tables(w)
+	w.notFinite = grow(w.notFinite, t.parts)
+	clear(w.notFinite)
+	*q = productParts{productTask: t, chunks: (t.d.K + partDepth - 1) / partDepth, notFinite: w.notFinite}
+	if t.blocks > 1 {
+		q.cutRight = w.packed.floats(t.panels * q.chunks * panelWords)
+		w.rightParts = rightParts{q}
+		k.pool.run(w, &w.rightParts, (t.panels+rightPanels-1)/rightPanels)
+	}
+	if words := t.left.count * chunkWords(q.chunks); t.groups > 1 && words <= leftPartsWords {
+		w.leftParts = leftParts{q, w.left.floats(words)}
+		k.pool.run(w, &w.leftParts, (t.left.count+partRows-1)/partRows)
+		q.cutLeft = w.leftParts.dst
+	}
+	k.pool.run(w, q, t.parts)
+	if slices.Contains(q.notFinite, true) {
+		k.packLeft(w)
+		t.packed = k.packSide(w, &w.packed, t.right)
+		w.productAgain = productAgain{q}
+		k.pool.run(w, &w.productAgain, t.parts)
+	}
+	*q, w.rightParts, w.leftParts, w.productAgain = productParts{}, rightParts{}, leftParts{}, productAgain{}
+}
+
+// rightPanels is how many panels of the right side are cut at a time.
+const rightPanels = 4
+
+// rightParts cuts the right side; part i is rightPanels panels.
+type rightParts struct{ *productParts }
+
+func (t *rightParts) do(s *scratch, index int) {
+	lo, panelLen := index*rightPanels, t.chunks*panelWords
+	t.cutPanels(s, t.cutRight[lo*panelLen:], panelLen, lo, min(t.panels, lo+rightPanels), 0, t.chunks)
+}
+
+// leftParts cuts the left side; part i is partRows rows.
+type leftParts struct {
+	*productParts
+	dst []float32
+}
+
+func (t *leftParts) do(s *scratch, index int) {
+	first := index * partRows
+	t.cutRows(s, t.dst[first*chunkWords(t.chunks):], first, min(partRows, t.left.count-first), 0, t.chunks)
+}
+
+// productAgain computes by tiles what productParts left to them.
+type productAgain struct{ *productParts }
+
+func (t *productAgain) do(s *scratch, index int) {
+	if t.notFinite[index] {
+		t.productTask.do(s, index)
+	}
+}
+
+// cutParts sets the sizes of parts, which do not change what an element is the
+// sum of.
+func (t *productTask) cutParts(threads int) {
+	t.rowsOf = min(productPartsRows, (t.left.count+partRows-1)/partRows*partRows)
+	least := 1
+	if threads > 1 {
+		least = 4 * threads
+	}
+	wide := min(productPartsPanels, productPartsSums/t.rowsOf)
+	t.groups = (t.panels + wide - 1) / wide
+	for t.rowsOf > 2*partRows && t.groups*((t.left.count+t.rowsOf-1)/t.rowsOf) < least && t.left.count > t.rowsOf/2 {
+		t.rowsOf = (t.rowsOf/2 + partRows - 1) / partRows * partRows
+	}
+	t.blocks = (t.left.count + t.rowsOf - 1) / t.rowsOf
+	if t.groups*t.blocks < least {
+		// A group has two panels at least, which the unit takes at once.
+		t.groups = max(t.groups, min((t.panels+1)/2, (least+t.blocks-1)/t.blocks))
+	}
+	t.parts = t.groups * t.blocks
+}
+
+func (t *productParts) do(s *scratch, index int) {
+	group, block := index/t.blocks, index%t.blocks
+	p := part{lo: group * t.panels / t.groups, hi: (group + 1) * t.panels / t.groups, first: block * t.rowsOf}
+	count := min(t.rowsOf, t.left.count-p.first)
+	p.lines = s.plane.floats((p.hi - p.lo) * t.rowsOf * tileColumns)
+	for from := 0; from < t.chunks; from += partsChunks {
+		t.multiply(s, &p, count, from, min(partsChunks, t.chunks-from))
+	}
+	for i := range p.hi - p.lo {
+		if sum := t.set.sum(p.lines[i*t.rowsOf*tileColumns:][:count*tileColumns]); sum-sum != 0 {
+			t.notFinite[index] = true
+			return
+		}
+	}
+	p.rows = t.rows[:count]
+	t.open(s, &p)
+	if !t.turned {
+		t.copyLines(s, &p)
+	}
+	t.finish(&p)
+}
+
+// multiply adds the products of chunks from the chunk from on to the lines of p,
+// or sets them.
+func (t *productParts) multiply(s *scratch, p *part, count, from, chunks int) {
+	b, panelLen := t.cutRight, t.chunks*panelWords
+	if b == nil {
+		panelLen = chunks * panelWords
+		b = s.image.floats((p.hi - p.lo) * panelLen)
+		t.cutPanels(s, b, panelLen, p.lo, p.hi, from, chunks)
+	} else {
+		b = b[p.lo*panelLen+from*panelWords:]
+	}
+	u := &s.parts
+	for row := 0; row < count; row += partRows {
+		n := min(partRows, count-row)
+		u.setRows(n, tileColumns*4)
+		if t.cutLeft != nil {
+			u.a = address(t.cutLeft, (p.first+row)*chunkWords(t.chunks)+3*from*n*tileColumns)
+		} else {
+			a := s.left.floats(n * chunkWords(chunks))
+			t.cutRows(s, a, p.first+row, n, from, chunks)
+			u.a = address(a, 0)
+		}
+		u.b, u.c = address(b, 0), address(p.lines, row*tileColumns)
+		u.panels, u.chunks = p.hi-p.lo, chunks
+		u.panelB, u.panelC = panelLen*4, t.rowsOf*tileColumns*4
+		if from > 0 {
+			u.accumulate = 1
+		}
+		t.set.parts.run(u, 1)
+	}
+}
+
+// cutRows cuts chunks of n rows of the left side from the row first on.
+func (t *productParts) cutRows(s *scratch, a []float32, first, n, from, chunks int) {
+	left := &t.left
+	part := n * tileColumns
+	k, end := from*partDepth, min((from+chunks)*partDepth, t.d.K)
+	if left.along {
+		data, stride := left.rows(&s.wide, first, n, k, end)
+		for ; k+partDepth <= end; k += partDepth {
+			t.set.parts.split(a, data, data[half:], stride, part, n)
+			a, data = a[3*part:], data[min(partDepth, len(data)):]
+		}
+		if k < end {
+			stage := s.winograd.temporary.floats(partRows * partDepth)[:n*partDepth]
+			for i := range n {
+				line := stage[i*partDepth:][:partDepth]
+				clear(line[copy(line, data[i*stride:][:end-k]):])
+			}
+			t.set.parts.split(a, stage, stage[half:], partDepth, part, n)
+		}
+		return
+	}
+	squares := s.winograd.temporary.floats(2 * partRows * tileColumns)
+	for ; k < end; k += partDepth {
+		data, stride := left.rows(&s.wide, k, min(partDepth, end-k), first, first+n)
+		for h := range 2 {
+			square, width := squares[h*part:][:part], min(half, end-k-h*half)
+			if width <= 0 {
+				clear(square)
+				continue
+			}
+			packTransposed(t.set, square, data[h*half*stride:], stride, n, width)
+		}
+		t.set.parts.split(a, squares, squares[part:], tileColumns, part, n)
+		a = a[3*part:]
+	}
+}
+
+// cutPanels cuts chunks of panels [lo, hi) of the right side, which go to dst,
+// panelLen words apart.
+func (t *productParts) cutPanels(s *scratch, dst []float32, panelLen, lo, hi, from, chunks int) {
+	right := &t.right
+	k, end := from*partDepth, min((from+chunks)*partDepth, t.d.K)
+	lines := s.winograd.whole.floats(chunks * partDepth * tileColumns)
+	split := func(at, chunk int, data []float32, stride int) {
+		t.set.parts.split(dst[(at-lo)*panelLen+chunk*panelWords:], data, data[half*stride:], stride, panelWords/3, half)
+	}
+	for p := lo; p < hi; p++ {
+		column := p * tileColumns
+		width := min(tileColumns, right.count-column)
+		if right.along {
+			data, stride := right.rows(&s.wide, column, width, k, end)
+			packTransposed(t.set, lines, data, stride, end-k, width)
+			clear(lines[(end-k)*tileColumns:])
+			for c := range chunks {
+				split(p, c, lines[c*partDepth*tileColumns:], tileColumns)
+			}
+			continue
+		}
+		for c := range chunks {
+			n := min(partDepth, end-k-c*partDepth)
+			data, stride := right.rows(&s.wide, k+c*partDepth, n, column, column+width)
+			if n < partDepth || width < tileColumns {
+				for i := range n {
+					line := lines[i*tileColumns:][:tileColumns]
+					clear(line[copy(line, data[i*stride:][:width]):])
+				}
+				clear(lines[n*tileColumns : partDepth*tileColumns])
+				data, stride = lines, tileColumns
+			}
+			split(p, c, data, stride)
+		}
+	}
+}
+
+// copyLines brings the lines of p to p.c, with what a tile would do there.
+func (t *productParts) copyLines(s *scratch, p *part) {
+	column := p.lo * tileColumns
+	columns := min(p.hi*tileColumns, t.right.count) - column
+	sums := s.left.floats((p.hi - p.lo) * tileColumns)
+	for i := range p.rows {
+		line := p.c[i*p.ldc:][:columns]
+		to := line
+		if t.d.Accumulate {
+			to = sums
+		}
+		for q := range columns / tileColumns {
+			*(*[tileColumns]float32)(to[q*tileColumns:]) = [tileColumns]float32(p.lines[(q*t.rowsOf+i)*tileColumns:])
+		}
+		if rest := columns % tileColumns; rest > 0 {
+			q := columns / tileColumns
+			copy(to[q*tileColumns:][:rest], p.lines[(q*t.rowsOf+i)*tileColumns:])
+		}
+		if t.d.Accumulate {
+			t.set.add(line, line, sums[:columns])
+		}
+		if t.bias != nil {
+			t.set.add(line, line, t.bias[column:][:columns])
+		}
+		if t.d.Activation == device.ReLU {
+			t.set.relu(line, line)
+		}
+	}
+}
