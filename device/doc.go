@@ -15,6 +15,6 @@
 // travel (package collective). Implementations: device/naive (plain loops, the
 // oracle), device/cpu (vector assembly with a portable fallback) and
 // device/extblas (another library's products, to compare). All pass
-// device/devicetest. device/ascend has no kernels: it is the runtime that
-// collective/hccl communicates by.
+// device/devicetest. device/ascend is the runtime that collective/hccl communicates
+// by; device/ascend/aclnn computes with it, a few kernels of another device's.
 package device

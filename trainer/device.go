@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -34,6 +35,8 @@ func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
 	switch {
 	case name == "naive":
 		return naive.New(), nil
+	case name == "ascend":
+		return nil, errors.New("compute.kernels: ascend needs an opened device: make one with device/ascend/aclnn and put it into Job.Device")
 	case foreign:
 		d, err := extblas.New(extblas.Config{
 			Library: name, Path: os.Getenv("GRADFUSION_" + strings.ToUpper(name)), CPU: cpu.Config{Threads: threads, Conv: conv},

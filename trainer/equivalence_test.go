@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,6 +197,10 @@ func (c combination) ranksRun(t *testing.T, dir string, stopAfter int, resume bo
 
 // world runs f on every rank over the combination's transport.
 func (c combination) world(t *testing.T, f func(context.Context, collective.Comm) error) {
+	if slices.Contains(acceleratorNames(), c.transport) {
+		acceleratorWorld(t, c.ranks, f)
+		return
+	}
 	g, ctx := errgroup.WithContext(t.Context())
 	for _, tr := range c.transports(t) {
 		g.Go(func() error {
@@ -216,9 +221,9 @@ func (c combination) transports(t *testing.T) (out []collective.Transport) {
 	return joined(t, c.transport, c.ranks)
 }
 
-// transportNames lists what this system has.
+// transportNames lists what this system has, and backends that stand for one.
 func transportNames() []string {
-	names := []string{"inproc", "tcp"}
+	names := append([]string{"inproc", "tcp"}, acceleratorNames()...)
 	if runtime.GOOS == "linux" {
 		names = append(names, "shm")
 	}

@@ -20,16 +20,23 @@ import (
 // onAscend reports whether the ranks communicate by Ascend devices.
 func onAscend(c *config.Config) bool { return c.Collective.Backend == "ascend" }
 
-// built refuses a backend that this binary does not have, and takes the rank table
-// that RANK_TABLE_FILE names where the settings name none.
+// computesOnAscend reports whether kernels run on Ascend devices.
+func computesOnAscend(c *config.Config) bool { return c.Compute.Kernels == "ascend" }
+
+// built refuses what this binary does not have, and takes the rank table that
+// RANK_TABLE_FILE names where the settings name none.
 func built(c *config.Config, environ []string) error {
-	if !onAscend(c) {
+	key := "compute.kernels"
+	switch {
+	case onAscend(c):
+		key = "collective.backend"
+	case !computesOnAscend(c):
 		return nil
 	}
 	if err := ascend.Probe(ascend.Config{Getenv: lookup(environ)}); err != nil {
-		return c.Errorf("collective.backend", "collective.backend: ascend: %v", err)
+		return c.Errorf(key, "%s: ascend: %v", key, err)
 	}
-	if c.Collective.RankTable == "" {
+	if onAscend(c) && c.Collective.RankTable == "" {
 		c.Collective.RankTable = lookup(environ)("RANK_TABLE_FILE")
 	}
 	return nil
@@ -42,30 +49,61 @@ type accelerator struct {
 
 	mu      sync.Mutex
 	library *ascend.Library
-	users   int
+	open    map[int]*opened
 	table   *store.Local // where ranks of this process meet
 }
 
-// take loads the runtime for one more rank.
-func (a *accelerator) take(c *config.Config) (*ascend.Library, error) {
+// opened is a device that something uses: communication, computation, or both.
+type opened struct {
+	device *ascend.Device
+	users  int
+}
+
+// take opens a device for one more user, and with the first one the runtime.
+func (a *accelerator) take(index int) (*ascend.Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if o := a.open[index]; o != nil {
+		o.users++
+		return o.device, nil
+	}
 	if a.library == nil {
 		library, err := ascend.Load(ascend.Config{Getenv: lookup(a.environ)})
 		if err != nil {
-			return nil, fmt.Errorf("collective.backend: ascend: %w", err)
+			return nil, err
 		}
-		a.library = library
+		a.library, a.open = library, map[int]*opened{}
 	}
-	a.users++
-	return a.library, nil
+	said, err := a.inspect(index)
+	if err != nil {
+		return nil, errors.Join(err, a.unload())
+	}
+	device, err := a.library.Open(index)
+	if err != nil {
+		if said != "" {
+			err = fmt.Errorf("%w (npu-smi: %s)", err, said)
+		}
+		return nil, errors.Join(err, a.unload())
+	}
+	a.open[index] = &opened{device, 1}
+	return device, nil
 }
 
-// give ends the use of the runtime with its last rank.
-func (a *accelerator) give() error {
+// give ends a use of a device, and with the last one that of the runtime.
+func (a *accelerator) give(index int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.users--; a.users > 0 {
+	o := a.open[index]
+	if o.users--; o.users > 0 {
+		return nil
+	}
+	delete(a.open, index)
+	return errors.Join(o.device.Close(), a.unload())
+}
+
+// unload lets go of a runtime that nothing uses.
+func (a *accelerator) unload() error {
+	if len(a.open) > 0 {
 		return nil
 	}
 	library := a.library
@@ -93,26 +131,22 @@ type seat struct {
 }
 
 // join makes a rank's Comm on its device. leave closes both, and the runtime with
-// its last rank; the caller closes none of them itself.
+// its last user; the caller closes none of them itself.
 func (a *accelerator) join(ctx context.Context, c *config.Config, s seat, reducer collective.Reducer, events *observe.Recorder) (comm collective.Comm, leave func() error, err error) {
 	rank, size := s.transport.Rank(), s.transport.Size()
 	index, err := a.index(c, s, size)
 	if err != nil {
 		return nil, nil, err
 	}
-	library, err := a.take(c)
+	device, err := a.take(index)
 	if err != nil {
-		return nil, nil, err
-	}
-	device, err := library.Open(index)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("collective.backend: ascend: rank %d: %w", rank, err), a.give())
+		return nil, nil, fmt.Errorf("collective.backend: ascend: rank %d: %w", rank, err)
 	}
 	if s.store == nil {
 		s.store = a.local()
 	}
 	if rank == 0 {
-		a.explain(library, size)
+		a.explain(device.Library(), size)
 	}
 	comm, err = hccl.New(ctx, hccl.Config{
 		Rank: rank, Size: size, Device: device, Store: s.store, Namespace: s.namespace, RankTable: c.Collective.RankTable,
@@ -120,9 +154,9 @@ func (a *accelerator) join(ctx context.Context, c *config.Config, s seat, reduce
 		Deterministic: c.Train.Deterministic == "world", Getenv: lookup(a.environ),
 	})
 	if err != nil {
-		return nil, nil, &coded{errors.Join(err, device.Close(), a.give()), exitNetwork}
+		return nil, nil, &coded{errors.Join(err, a.give(index)), exitNetwork}
 	}
-	return comm, func() error { return errors.Join(comm.Close(), device.Close(), a.give()) }, nil
+	return comm, func() error { return errors.Join(comm.Close(), a.give(index)) }, nil
 }
 
 // index is a rank's device among those that this process sees: the rank table
@@ -133,10 +167,11 @@ func (a *accelerator) index(c *config.Config, s seat, size int) (int, error) {
 	index, given := s.localRank, false
 	if s.here {
 		index = s.transport.Rank()
-	} else if text := get("DEVICE_ID"); text != "" {
+	}
+	if text := get("DEVICE_ID"); text != "" && (!s.here || size == 1) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return 0, c.Errorf("collective.backend", "collective.backend: ascend: DEVICE_ID is %q; it has to be the number of a device", text)
+			return 0, c.Errorf("collective.backend", "ascend: DEVICE_ID is %q; it has to be the number of a device", text)
 		}
 		index = n
 	}
@@ -157,18 +192,4 @@ func (a *accelerator) index(c *config.Config, s seat, size int) (int, error) {
 		}
 	}
 	return 0, c.Errorf("collective.rank_table", "collective.rank_table: rank %d is on device %d, which ASCEND_RT_VISIBLE_DEVICES=%s hides", s.transport.Rank(), index, visible)
-}
-
-// explain says at start what the ranks run on and what the environment tells it.
-// Lines that begin with the name of the program are last words to a launcher.
-func (a *accelerator) explain(library *ascend.Library, size int) {
-	known, warnings := hccl.Environment(a.environ)
-	text := fmt.Sprintf("ascend: %d ranks on devices: %s, CANN %s", size, library.Chip(), library.Version())
-	if len(known) > 0 {
-		text += "; " + strings.Join(known, " ")
-	}
-	io.WriteString(a.out, wrap(text, width))
-	for _, w := range warnings {
-		io.WriteString(a.out, wrap("ascend: "+w, width))
-	}
 }

@@ -15,8 +15,10 @@ func contains(text []byte, want string) bool {
 // TestAscendNotBuilt: the program without the binding says how to get it.
 func TestAscendNotBuilt(t *testing.T) {
 	for _, args := range [][]string{{"-config", "mlp.yaml"}, {"bench"}} {
-		out, err := start(t, nil, append(args, "-set", "collective.backend=ascend")).CombinedOutput()
-		require.Equal(t, exitUsage, code(err), "%s", out)
-		require.True(t, contains(out, "this binary was built without Ascend; build it with: go build -tags ascend ./cmd/train"), "%s", out)
+		for _, key := range []string{"collective.backend", "compute.kernels"} {
+			out, err := start(t, nil, append(args, "-set", key+"=ascend")).CombinedOutput()
+			require.Equal(t, exitUsage, code(err), "%s", out)
+			require.True(t, contains(out, key+": ascend: this binary was built without Ascend; build it with: go build -tags ascend ./cmd/train"), "%s", out)
+		}
 	}
 }

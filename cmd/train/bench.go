@@ -15,7 +15,6 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/configs"
 	"github.com/gradfusion/gradfusion/launch"
-	"github.com/gradfusion/gradfusion/trainer"
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
@@ -146,9 +145,11 @@ func (b *benchmark) here(ctx context.Context, world int) error {
 
 // rank measures on one rank, in its place. Rank 0 reports.
 func (b *benchmark) rank(ctx context.Context, l *link, place launch.Place) (err error) {
-	dev, err := trainer.NewDevice(b.config, place.LocalSize)
+	defer deviceFailure(&err)
+	seat := seat{transport: l.transport, here: place.Size == 0, localRank: place.LocalRank, namespace: place.Job}
+	dev, err := b.accelerator.device(b.config, seat, place.LocalSize)
 	if err != nil {
-		return b.config.Blame(err)
+		return err
 	}
 	defer dev.Close()
 	group := newGroup(l.transport, b.config, l.links, dev, nil)
@@ -161,12 +162,11 @@ func (b *benchmark) rank(ctx context.Context, l *link, place launch.Place) (err 
 	settings.Limit = b.Limit || !b.json && len(l.transport.Hosts()) == 1 && l.name != "tcp"
 	var world collective.Comm = group
 	if onAscend(b.config) {
-		s := seat{transport: l.transport, here: place.Size == 0, localRank: place.LocalRank, namespace: place.Job}
 		if l.meeting != nil {
-			s.store = l.meeting.Store
+			seat.store = l.meeting.Store
 		}
 		var leave func() error
-		if world, leave, err = b.accelerator.join(ctx, b.config, s, dev.Kernels(), nil); err != nil {
+		if world, leave, err = b.accelerator.join(ctx, b.config, seat, dev.Kernels(), nil); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, leave()) }()

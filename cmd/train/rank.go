@@ -93,9 +93,11 @@ func gravest(errs []error) error {
 
 // rank runs one rank over a transport, of which local ranks share this host.
 func (j *job) rank(ctx context.Context, transport collective.Transport, local int) (s *metrics.Summary, err error) {
-	device, err := trainer.NewDevice(j.config, local)
+	defer deviceFailure(&err)
+	seat := seat{transport: transport, here: local == transport.Size() && j.place.Size == 0, localRank: j.place.LocalRank, namespace: j.place.Job}
+	device, err := j.accelerator.device(j.config, seat, local)
 	if err != nil {
-		return nil, j.config.Blame(err)
+		return nil, err
 	}
 	defer device.Close()
 	events := observe.NewRecorder(spans)
@@ -119,12 +121,11 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 
 	var world collective.Comm = comm
 	if onAscend(j.config) {
-		s := seat{transport: transport, here: local == transport.Size() && j.place.Size == 0, localRank: j.place.LocalRank, namespace: j.place.Job}
 		if j.table != nil {
-			s.store = j.table
+			seat.store = j.table
 		}
 		var leave func() error
-		if world, leave, err = j.accelerator.join(ctx, j.config, s, device.Kernels(), events); err != nil {
+		if world, leave, err = j.accelerator.join(ctx, j.config, seat, device.Kernels(), events); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, leave()) }()

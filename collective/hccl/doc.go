@@ -12,10 +12,10 @@
 // and beside what the host computes. Buffers of Alloc are pinned and save the
 // copies on the host.
 //
-// HCCL reduces some types by some operations only, by chip, and has no mean, no
-// gather and parts of one size. What it lacks is composed of what it has: the mean
-// is a sum divided on the host; a gather is an all-to-all of unequal counts;
-// other parts are padded; and reductions that it cannot do, or not exactly (16-bit
+// HCCL reduces some types by some operations only, by chip, has no mean and no
+// gather, and parts of several sizes on some chips and hosts only. What it lacks is
+// composed of what it has: the mean is a sum divided on the host; a gather is an
+// all-to-all of unequal counts; other parts are padded; and reductions that it cannot do, or not exactly (16-bit
 // floats, which it would round at every addition), are an all-to-all of slices, a
 // fold in float32 in the order of ranks, and an all-gather. Config.ReduceHalves
 // leaves 16-bit sums to the device.
@@ -26,6 +26,6 @@
 // where they are below Config.Timeout its own report comes first.
 //
 // A Call's choice of an algorithm is not for HCCL, which makes it by HCCL_ALGO. A
-// Codec's values take the road of 16-bit sums; one for the way between hosts only
-// is refused where there are several.
+// Codec's values take the road of 16-bit sums; of one for the way between hosts only
+// the sums inside a host, in float32, come before and the results go out after.
 package hccl

@@ -13,5 +13,6 @@
 // blocks gets a Thread of its own.
 //
 // Nothing here has met a device: it is tested with the simulated libraries of
-// internal/ascendsim. Operators (aclnn) are left to other packages.
+// internal/ascendsim. Operators are package aclnn's. ParseSMI reads what npu-smi tells
+// about devices before any is opened.
 package ascend

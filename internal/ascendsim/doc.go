@@ -15,7 +15,9 @@
 // Environment variables of the simulator alone: ASCENDSIM_CHIP (910A or 910B),
 // ASCENDSIM_DEVICES (8), ASCENDSIM_BUSY and ASCENDSIM_UNHEALTHY (lists of devices),
 // ASCENDSIM_CONNECT_TIMEOUT_MS and ASCENDSIM_EXEC_TIMEOUT_MS (the real variables
-// keep their ranges), ASCENDSIM_JOB (tells jobs with one rank table apart), and
+// keep their ranges), ASCENDSIM_JOB (tells jobs with one rank table apart),
+// ASCENDSIM_NO_SUBS (1 refuses to cut communicators), ASCENDSIM_OLD (1 takes the
+// oldest configuration only), and
 // ASCENDSIM_FAULTS, such as "rank=1 kind=kill after=3; rank=0 kind=delay ms=50";
 // kind is kill, freeze, delay, again (HcclCommDestroy, count times) or async.
 package ascendsim

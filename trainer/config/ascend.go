@@ -1,15 +1,17 @@
 package config
 
-// checkAscend finds settings of the CPU backend that the Ascend backend would have
-// to ignore.
+// checkAscend finds settings that do not go with computing on Ascend devices, and
+// those of the CPU backend that the Ascend backend would have to ignore.
 func (c *Config) checkAscend() error {
+	if c.Compute.Kernels == "ascend" && c.Train.Deterministic == "world" {
+		return c.Errorf("compute.kernels", "compute.kernels: ascend is refused under train.deterministic: world, because nothing says in which order the device adds; "+
+			"turn one of the two off")
+	}
 	if c.Collective.Backend != "ascend" {
 		return nil
 	}
 	usual := Default().Collective
 	switch {
-	case c.Fusion.Wire.Keeps():
-		return c.Errorf("fusion.wire.name", "fusion.wire: %s is for collective.backend: cpu; with ascend there are f32, f16 and bf16", c.Fusion.Wire.Name)
 	case c.Collective.Algorithm != usual.Algorithm:
 		return c.Errorf("collective.algorithm", "collective.algorithm: %s is for collective.backend: cpu; with ascend, HCCL chooses, or the variable HCCL_ALGO; leave it at auto", c.Collective.Algorithm)
 	case len(c.Collective.Faults) != len(usual.Faults):

@@ -137,7 +137,7 @@ collective.tls.key  of files: PEM file with its key
 collective.tls.ca  of files: PEM file with the authority that all certificates come from
 collective.faults  faults to inject, for tests of a job, such as ["rank=1 kind=delay after=10 count=3 for=2s"]; kind is delay, reorder, drop, corrupt, freeze or kill; further keys are peer, chance and seed
 compute.threads  threads per rank; auto is cores / local ranks
-compute.kernels  auto, naive, portable, avx2, avx512, amx, neon, ascend; openblas and onednn, to compare, in a binary built with -tags extblas: from GRADFUSION_OPENBLAS, GRADFUSION_ONEDNN (files), or found by the loader
+compute.kernels  auto, naive, portable, avx2, avx512, amx, neon; ascend, in a binary built with -tags ascend: products, sums and conversions on the device, all else as with auto; openblas and onednn, to compare, in a binary built with -tags extblas: from GRADFUSION_OPENBLAS, GRADFUSION_ONEDNN (files), or found by the loader
 compute.conv  3 x 3 convolutions of stride 1: direct, winograd2, winograd4 (tiles of 2 x 2 or 4 x 4 outputs), or auto: by the shape
 launch.nproc  worker processes on this host, or a range such as 2..8 for an elastic job
 launch.rendezvous  address at which the ranks meet; auto takes a free port here

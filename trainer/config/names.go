@@ -49,7 +49,7 @@ func choices() []choice {
 		{"collective.algorithm", algorithms, algorithms},
 		{"launch.placement", words("auto data-inside pipeline-inside rank-order"), words("auto data-inside pipeline-inside rank-order")},
 		{"collective.tls.name", words("off auto files"), words("off auto files")},
-		{"compute.kernels", words("auto naive portable avx2 avx512 amx neon openblas onednn"), words("auto naive portable avx2 avx512 amx neon openblas onednn ascend")},
+		{"compute.kernels", words("auto naive portable avx2 avx512 amx neon openblas onednn ascend"), words("auto naive portable avx2 avx512 amx neon openblas onednn ascend")},
 		{"compute.conv", words("auto direct winograd2 winograd4"), words("auto direct winograd2 winograd4")},
 	}
 }

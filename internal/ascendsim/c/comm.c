@@ -17,6 +17,21 @@ static struct comm *comms;
 /* What the root's information holds; the rest of its 4108 bytes stays as it is. */
 struct root { char ip[64]; uint32_t port; int32_t deploy; char identifier[128]; uint32_t rank; };
 
+/* The simulator's mark in the last bytes, so that a root's information of which only
+ * the beginning was passed on is found. */
+enum { ROOT_END = 4104 };
+
+static const uint32_t root_mark = 0x454e4421;
+
+/* Whether all that the root does not write is zero, as it has to be before. */
+static bool is_zeroed(const HcclRootInfo *info)
+{
+	for (size_t i = sizeof(struct root); i < ROOT_END; i++)
+		if (info->internal[i] != 0)
+			return false;
+	return true;
+}
+
 static HcclResult need_device(const char *call)
 {
 	if (ascendsim_device() >= 0)
@@ -30,6 +45,10 @@ API HcclResult HcclGetRootInfo(HcclRootInfo *info)
 	if (info == NULL)
 		return HCCL_E_PTR;
 	HcclResult err = need_device("HcclGetRootInfo");
+	if (err == 0 && !is_zeroed(info)) {
+		ascendsim_message("EI0003: HcclGetRootInfo: the buffer was not zeroed");
+		err = HCCL_E_PARA;
+	}
 	if (err == 0)
 		err = sim_check_environment();
 	if (err != 0)
@@ -50,6 +69,7 @@ API HcclResult HcclGetRootInfo(HcclRootInfo *info)
 	clock_gettime(CLOCK_REALTIME, &t);
 	snprintf(r.identifier, sizeof r.identifier, "%s%%sim0_%d_%d_%lld%09ld", ip, port, ascendsim_device(), (long long)t.tv_sec, t.tv_nsec);
 	memcpy(info->internal, &r, sizeof r);
+	memcpy(info->internal + ROOT_END, &root_mark, sizeof root_mark);
 	return 0;
 }
 
@@ -103,7 +123,8 @@ API HcclResult HcclCommInitRootInfoConfig(uint32_t n, const HcclRootInfo *info, 
 	struct root r;
 	memcpy(&r, info->internal, sizeof r);
 	struct in_addr unused;
-	if (memchr(r.ip, 0, sizeof r.ip) == NULL || memchr(r.identifier, 0, sizeof r.identifier) == NULL || inet_pton(AF_INET, r.ip, &unused) != 1 || r.port == 0) {
+	if (memchr(r.ip, 0, sizeof r.ip) == NULL || memchr(r.identifier, 0, sizeof r.identifier) == NULL || inet_pton(AF_INET, r.ip, &unused) != 1 || r.port == 0 ||
+	    !is_zeroed(info) || memcmp(info->internal + ROOT_END, &root_mark, sizeof root_mark) != 0) {
 		ascendsim_message("EI0015: the root information is none: all 4108 bytes have to be sent");
 		return HCCL_E_PARA;
 	}

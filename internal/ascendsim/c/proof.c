@@ -161,7 +161,7 @@ static int one(int (*pipes)[2])
 {
 	float ms;
 	aclrtEvent begin, end;
-	HcclRootInfo root;
+	HcclRootInfo root = { 0 };
 	memset(&root, 0, sizeof root);
 	void *p;
 	REFUSED(aclrtMalloc(&p, 4, 0), 107002);
