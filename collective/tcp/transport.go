@@ -18,6 +18,8 @@ import (
 const (
 	lingerTime = time.Second
 	lookTime   = 50 * time.Millisecond // between looks at whether they do
+	// cutOffLooks in a row, as a host that has lost a packet takes it soon.
+	cutOffLooks = 3
 )
 
 // Transport is one rank's end of all links. It implements collective.Transport.
@@ -216,11 +218,14 @@ func (t *Transport) linger() {
 	defer look.Stop()
 	for _, l := range t.peers() {
 		l.sockets[0].callReader()
-		for parted := false; !parted && !l.sockets[0].cutOff(); {
+		for cut := 0; cut < cutOffLooks; {
 			select {
 			case <-l.parted:
-				parted = true
+				cut = cutOffLooks
 			case <-look.C:
+				if cut++; !l.sockets[0].cutOff() {
+					cut = 0
+				}
 			case <-end.C:
 				return
 			}
