@@ -43,6 +43,14 @@ type slowValues struct {
 	delay time.Duration
 }
 
+// Hosts says that each rank has a host of its own: what is slow is the way between.
+func (s slowValues) Hosts() (out [][]int) {
+	for r := range s.Size() {
+		out = append(out, []int{r})
+	}
+	return out
+}
+
 func (s slowValues) Send(ctx context.Context, to int, tag collective.Tag, b []byte) error {
 	if len(b) >= 512 {
 		time.Sleep(s.delay) // the synctest clock

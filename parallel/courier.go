@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
@@ -33,6 +34,9 @@ type courier struct {
 // a boundary; the schedule is proved to move on with sends that block.
 const mostLeaving = 4
 
+// roomForHeader is more than what a Comm puts before a message.
+const roomForHeader = 1 << 10
+
 func newCourier(c ExecutorConfig) *courier {
 	return &courier{cfg: c, kernels: c.Device.Kernels(), arena: device.NewArena(c.Device)}
 }
@@ -53,6 +57,9 @@ func (c *courier) begin(p *program, micros []Micro, training bool) {
 			if there == p.rank {
 				b.peer = here
 			}
+			b.near = slices.ContainsFunc(c.cfg.Pipe.Hosts(), func(host []int) bool {
+				return slices.Contains(host, here) && slices.Contains(host, there)
+			})
 			c.boundaries[s] = b
 		}
 		c.boundaries[s].begin(len(micros))
@@ -89,7 +96,9 @@ func (c *courier) exchange(ctx context.Context, from, to int) error {
 		}
 	}
 	if !c.cfg.Paired {
-		c.start(ctx)
+		if err := c.send(ctx); err != nil {
+			return err
+		}
 	}
 	for ; c.posted < to; c.posted++ {
 		a := c.program.list[c.posted]
@@ -125,20 +134,54 @@ func (c *courier) receive(b *boundary, d direction, micro int) {
 
 func (c *courier) add(b *boundary, p *parcel, recv bool) {
 	for _, buf := range p.bufs {
-		c.batch = append(c.batch, collective.PointToPoint{Peer: b.peer, Recv: recv, Buf: buf})
+		piece := c.piece(buf)
+		for lo := 0; lo < buf.Len; lo += piece {
+			c.batch = append(c.batch, collective.PointToPoint{Peer: b.peer, Recv: recv, Buf: buf.Slice(lo, min(lo+piece, buf.Len))})
+		}
 	}
 	c.fresh = append(c.fresh, p)
 }
 
-// start begins what was added.
-func (c *courier) start(ctx context.Context) {
+// send begins what was added, sends all. Where they need nobody's help it waits for
+// them: else this rank's next computation would take the processor from the
+// goroutine that sends, for as long as the system lets it go on, while the peer waits.
+func (c *courier) send(ctx context.Context) error {
+	near := true
+	for _, part := range c.batch {
+		near = near && part.Buf.Size() < collective.EagerSize && c.near(part.Peer)
+	}
+	w := c.start(ctx)
+	if !near {
+		return nil
+	}
+	return c.wait(ctx, w)
+}
+
+func (c *courier) near(peer int) bool {
+	return slices.ContainsFunc(c.boundaries, func(b *boundary) bool { return b != nil && b.near && b.peer == peer })
+}
+
+// piece is how many elements of a buffer travel in one message. A large message
+// waits until its receiver says that there is room, which takes several turns of
+// goroutines that find all processors busy. Pieces that need not wait take one turn,
+// and a copy more, which is little up to the bound.
+func (c *courier) piece(buf device.Buf) int {
+	if c.cfg.Paired || buf.Size() > collective.SegmentSize {
+		return max(buf.Len, 1)
+	}
+	return (collective.EagerSize - roomForHeader) / buf.Type.Size()
+}
+
+// start begins what was added and returns its Work, nil for nothing.
+func (c *courier) start(ctx context.Context) (w *collective.Work) {
 	if len(c.batch) > 0 {
-		w := c.cfg.Pipe.Exchange(ctx, c.batch)
+		w = c.cfg.Pipe.Exchange(ctx, c.batch)
 		for _, p := range c.fresh {
 			p.work = w
 		}
 	}
 	c.batch, c.fresh = c.batch[:0], c.fresh[:0]
+	return w
 }
 
 // announce tells the receivers of the sends at list[from:to] what they bring, if

@@ -42,6 +42,7 @@ type parcel struct {
 type boundary struct {
 	local   bool // this rank holds both
 	peer    int  // else the other's rank in the pipe
+	near    bool // both are on one host
 	specs   map[specKey]*spec
 	parcels [2][]*parcel // by direction and micro-batch of the run
 	leaving [2][]*parcel // being sent, oldest first
