@@ -90,20 +90,32 @@ func (s *session) keepCosts(text []byte) error {
 	return os.WriteFile(filepath.Join(s.job.RunDir, costsFile), text, 0o644)
 }
 
-// lend gives a model that computes for nothing memory: all its parameters lie in
-// the same, and so do their gradients.
+// mostLent is how many numbers all parameters of a model that computes for nothing
+// have together: more than what a processor keeps near itself, so that blocks do not
+// find there what they would have to fetch in a training.
+const mostLent = 4 << 20
+
+// lend gives a model that computes for nothing memory: its parameters lie in the
+// same, one behind the other and then again from the start, and so do their
+// gradients.
 func (s *session) lend(m *models.Model) {
-	params, most := nn.Params(m.Blocks), 0
+	params, most, all := nn.Params(m.Blocks), 0, 0
 	for _, p := range params {
-		most = max(most, p.Len())
+		most, all = max(most, p.Len()), all+p.Len()
 	}
-	values, gradients := make([]float32, most), make([]float32, most)
+	size := max(most, min(all, mostLent))
+	values, gradients := make([]float32, size), make([]float32, size)
 	nn.UniformFan(256).Fill(values, s.cfg.Train.Seed, "borrowed")
+	at := 0
 	for _, p := range params {
-		p.Value = device.FromF32(values[:p.Len()])
-		for use := range 2 { // an embedding that is the head's matrix too has two
-			p.Bind(use, device.FromF32(gradients[:p.Len()]))
+		if at+p.Len() > size {
+			at = 0
 		}
+		p.Value = device.FromF32(values[at : at+p.Len()])
+		for use := range 2 { // an embedding that is the head's matrix too has two
+			p.Bind(use, device.FromF32(gradients[at:at+p.Len()]))
+		}
+		at += p.Len()
 	}
 	for _, state := range nn.States(m.Blocks) {
 		if r := state.Running; r != nil && r.Mean.IsZero() {

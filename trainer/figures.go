@@ -209,7 +209,8 @@ func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, er
 		}
 	}
 	f.times.Summarize(out)
-	return out, nil
+	out.StepMsPredicted, err = s.predicted()
+	return out, err
 }
 
 // largest returns the maximum of v over the ranks.

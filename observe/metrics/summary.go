@@ -33,6 +33,7 @@ type Summary struct {
 	ScalingEfficiency *float64 `json:"scaling_efficiency"`
 	StepMsP50         float64  `json:"step_ms_p50"`
 	StepMsP95         float64  `json:"step_ms_p95"`
+	StepMsPredicted   *float64 `json:"step_ms_predicted"` // the schedule's simulation with the blocks' measured times, the update left out; of pipelines
 	ForwardMs         float64  `json:"forward_ms"`
 	BackwardMs        float64  `json:"backward_ms"`
 	OptimizerMs       float64  `json:"optimizer_ms"`
@@ -67,7 +68,7 @@ func (s *StepTimes) Summarize(out *Summary) {
 // that JSON cannot write (a loss that is not a number) become null, or 0 where
 // null is not possible.
 func (s Summary) JSON() ([]byte, error) {
-	for _, p := range []**float64{&s.LossFirst, &s.LossLast, &s.EvalAccuracy, &s.EvalLoss, &s.TokensPerSec, &s.ScalingEfficiency, &s.OverlapPct} {
+	for _, p := range []**float64{&s.LossFirst, &s.LossLast, &s.EvalAccuracy, &s.EvalLoss, &s.TokensPerSec, &s.ScalingEfficiency, &s.StepMsPredicted, &s.OverlapPct} {
 		if *p != nil && !finite(**p) {
 			*p = nil
 		}
