@@ -19,6 +19,9 @@ func (g *Group) compile(c *Call) (*program, error) {
 	if g.folds(c) {
 		return g.compileFold(c)
 	}
+	if g.paces(c) {
+		return g.compilePaced(c), nil
+	}
 	algorithm, err := g.algorithm(c, g.headerOf(c).count*c.typ().Size())
 	if err != nil {
 		return nil, err

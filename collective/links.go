@@ -127,11 +127,13 @@ func (p *linkProbe) measure(peer int) (plan.Link, error) {
 	}
 	// A shaped link lets a burst pass faster than what follows it: only what
 	// takes long tells the rate.
+	rate := 0.0
 	for bytes := linkLeast; ; bytes *= 2 {
 		took, err := sample(1, bytes, 2)
 		if err != nil {
 			return plan.Link{}, err
 		}
+		rate = float64(bytes) / took.Seconds()
 		if took >= linkEnough || bytes == linkMost {
 			break
 		}
@@ -142,8 +144,10 @@ func (p *linkProbe) measure(peer int) (plan.Link, error) {
 	}
 	link, err := plan.Fit(samples)
 	if err != nil { // noise beyond sense: the defaults are better
-		link = plan.Link{}
+		return plan.Link{}, nil
 	}
+	// The fit heeds all samples alike, and the small ones may be such a burst.
+	link.BytesPerSecond = min(link.BytesPerSecond, rate)
 	return link.Rounded(), nil
 }
 
