@@ -127,18 +127,19 @@ func (p *ascendRuns) asksSMI(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "npu-smi"), fmt.Appendf(nil, "#!/bin/sh\ntest \"$1\" = info && exec cat %s\n", text), 0o755))
 	const used = "device 1, which this rank takes, is not idle and well (npu-smi: NPU 1 chip 0 (910B3): health OK, used by process 123456 (python, 27900 MB) and"
 	for _, tt := range []struct {
-		ranks   string
-		environ []string
-		code    int
-		want    string
+		ranks     string
+		transport string // of ranks in one process the warnings are seen at once
+		environ   []string
+		code      int
+		want      string
 	}{
-		{"2", nil, 0, used},
-		{"2", []string{"ASCENDSIM_BUSY=1"}, exitFailed, "device 1 cannot be taken"},
-		{"3", nil, exitFailed, "device 2 is not healthy (npu-smi: NPU 2 chip 0 (910B3): health Alarm)"},
-		{"1", []string{"DEVICE_ID=1", "ASCEND_RT_VISIBLE_DEVICES=0,2"}, exitFailed, "device 1 is not healthy (npu-smi: NPU 2"},
+		{"2", "inproc", nil, 0, used},
+		{"2", "auto", []string{"ASCENDSIM_BUSY=1"}, exitFailed, "device 1 cannot be taken"},
+		{"3", "auto", nil, exitFailed, "device 2 is not healthy (npu-smi: NPU 2 chip 0 (910B3): health Alarm)"},
+		{"1", "auto", []string{"DEVICE_ID=1", "ASCEND_RT_VISIBLE_DEVICES=0,2"}, exitFailed, "device 1 is not healthy (npu-smi: NPU 2"},
 	} {
 		cmd := start(t, append(append(slices.Clone(p.environ), "PATH="+dir+":"+os.Getenv("PATH")), tt.environ...),
-			[]string{"bench", "-nproc", tt.ranks, "-set", "collective.transport=inproc", "-set", "collective.backend=ascend", "-sizes", "4KiB"})
+			[]string{"bench", "-nproc", tt.ranks, "-set", "collective.transport=" + tt.transport, "-set", "collective.backend=ascend", "-sizes", "4KiB"})
 		cmd.Path = p.binary
 		out, err := cmd.CombinedOutput()
 		require.Equal(t, tt.code, code(err), "%v: %s", tt, out)
