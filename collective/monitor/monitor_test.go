@@ -85,7 +85,7 @@ func TestCycleOfWaits(t *testing.T) {
 			return sum(r.group, "")
 		})
 		for i, r := range j.ranks {
-			require.ErrorContains(t, errs[i], "waited 20s for it")
+			require.ErrorContains(t, errs[i], "waited 20.5s for it")
 			all := strings.Join(r.of(Stalled), "\n")
 			require.Contains(t, all, "rank 1 has not started it; it is in call 1 of group world.1 (all-reduce sum of 10 f32)")
 			require.Contains(t, all, "rank 0 has not started it; it is in call 2 of group world (all-reduce sum of 10 f32)")
