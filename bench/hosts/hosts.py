@@ -29,7 +29,8 @@ def ip(*args, check=True):
 class Hosts:
     """Hosts A and B, 10.77.0.1 and 10.77.0.2, over a link of a rate."""
 
-    def __init__(self, rate):
+    def __init__(self, rate, pinned=False):
+        self.pinned = pinned  # a host has one core of its own
         self.name = {h: f"gf{os.getpid()}{h}" for h in "AB"}
         self.device = {h: f"gfv{h}" for h in "AB"}
         self.rate, self.running = rate, []
@@ -68,6 +69,15 @@ class Hosts:
         """Bytes that each host has sent across."""
         return {h: json.loads(ip("-n", self.name[h], "-s", "-j", "link", "show", self.device[h]))[0]["stats64"]["tx"]["bytes"] for h in "AB"}
 
+    def spawn(self, h, command, environ=None, folder=None, out=subprocess.PIPE):
+        """Starts a process on host h; its errors go where its output goes, if that is a file."""
+        if self.pinned:
+            command = ["taskset", "-c", str("AB".index(h) % os.cpu_count()), *command]
+        p = subprocess.Popen(["ip", "netns", "exec", self.name[h], *command], env=environ, cwd=folder, text=True,
+                             stdout=out, stderr=subprocess.STDOUT if folder else subprocess.PIPE)
+        self.running.append(p)
+        return p
+
     def start(self, layout, command, folder=None):
         """Starts one process for each letter of layout, on the host that it names."""
         token, job = secrets.token_hex(8), []
@@ -75,12 +85,9 @@ class Hosts:
             environ = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(layout)), "LOCAL_RANK": str(layout[:rank].count(h)),
                        "LOCAL_WORLD_SIZE": str(layout.count(h)), "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29417", "GRADFUSION_TOKEN": token}
             out = open(os.path.join(folder, f"rank-{rank}.txt"), "w") if folder else subprocess.PIPE
-            p = subprocess.Popen(["ip", "netns", "exec", self.name[h], *command], env=environ, cwd=folder, text=True,
-                                 stdout=out, stderr=subprocess.STDOUT if folder else subprocess.PIPE)
+            job.append(self.spawn(h, command, environ, folder, out))
             if folder:
                 out.close()
-            job.append(p)
-            self.running.append(p)
         return job
 
     def run(self, layout, command):

@@ -6,6 +6,7 @@ DistributedDataParallel over gloo, and prints a line of JSON.
 
 Beside it a line "first" is printed as soon as the first step is done."""
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -24,6 +25,11 @@ def arguments():
     p.add_argument("--threads", type=int, default=1, help="of each process")
     p.add_argument("--seconds", type=float, default=8, help="of timed steps")
     p.add_argument("--warmup", type=int, default=3)
+    p.add_argument("--batch", type=int, default=0, help="samples a micro-batch of a process; 0: the job's")
+    p.add_argument("--accumulate", type=int, default=1, metavar="K", help="K micro-batches a step, the first ones under no_sync")
+    p.add_argument("--rank", type=int, default=-1, help="run only this rank, with --address and --interface: of several hosts")
+    p.add_argument("--address", default="127.0.0.1", help="of rank 0")
+    p.add_argument("--interface", default="lo")
     p.add_argument("--port", type=int, default=29710)
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--any-blas", action="store_true", help="go on without a fast BLAS")
@@ -148,6 +154,7 @@ class GPT(nn.Module):
 def job(name):
     """Returns the model, samples and targets of one process, and what is counted."""
     def images(n, *shape, classes=10):
+        n = A.batch or n
         return torch.randn(n, *shape), torch.randint(classes, (n,)), n, "samples"
 
     if name == "resnet18":
@@ -161,7 +168,8 @@ def job(name):
     if name == "cnn":
         return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                              nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10)), *images(64, 1, 28, 28)
-    return GPT(), torch.randint(256, (8, 256)), torch.randint(256, (8 * 256,)), 8 * 256, "tokens"
+    n = A.batch or 8
+    return GPT(), torch.randint(256, (n, 256)), torch.randint(256, (n * 256,)), n * 256, "tokens"
 
 
 def work(rank, library):
@@ -172,7 +180,7 @@ def work(rank, library):
     if A.channels_last and x.dim() == 4:
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     if A.procs > 1:
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(A.port), GLOO_SOCKET_IFNAME="lo")
+        os.environ.update(MASTER_ADDR=A.address, MASTER_PORT=str(A.port), GLOO_SOCKET_IFNAME=A.interface)
         dist.init_process_group("gloo", rank=rank, world_size=A.procs)
         model = nn.parallel.DistributedDataParallel(model)
     if A.model == "gpt":
@@ -182,12 +190,15 @@ def work(rank, library):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
+        for k in range(A.accumulate):
+            apart = A.procs > 1 and k < A.accumulate - 1
+            with model.no_sync() if apart else contextlib.nullcontext():
+                loss = F.cross_entropy(model(x), y) / A.accumulate
+                loss.backward()
         optimizer.step()
         return loss
 
-    loss_first = step().item()
+    loss_first = step().item() * A.accumulate
     if rank == 0:
         print("first", flush=True)
     typical = statistics.median(timed(step) for _ in range(A.warmup))
@@ -203,7 +214,7 @@ def work(rank, library):
     if rank == 0:
         print(json.dumps({
             "model": A.model, "procs": A.procs, "threads": A.threads, "params": params, "unit": unit, "steps": int(steps),
-            "per_sec": count * A.procs / middle, "step_ms_p50": middle * 1e3, "step_ms_best": min(seconds.tolist()) * 1e3,
+            "per_sec": count * A.accumulate * A.procs / middle, "step_ms_p50": middle * 1e3, "step_ms_best": min(seconds.tolist()) * 1e3,
             "peak_rss_mb": memory.item(), "loss_first": loss_first, "torch": torch.__version__, "blas": library, "gemm_gflops": gemm()}), flush=True)
     if A.procs > 1:
         dist.barrier()
@@ -212,7 +223,7 @@ def work(rank, library):
 
 if __name__ == "__main__":
     library = blas()
-    if A.procs == 1:
-        work(0, library)
+    if A.procs == 1 or A.rank >= 0:
+        work(max(A.rank, 0), library)
     else:
         processes.spawn(work, (library,), A.procs)
