@@ -105,6 +105,21 @@ func (g *GradFusion) EachKept(ctx context.Context, visit func(Named) error) erro
 	return nil
 }
 
+// KeptLayout lists what EachKept visits on this rank, without the values: Buf has
+// a type only.
+func (g *GradFusion) KeptLayout() (out []Named) {
+	for _, t := range g.keptTensors(g.stages...) {
+		shape := []int{t.stage.Comm.Size(), len(t.values)}
+		if t.same {
+			shape = shape[1:]
+		}
+		if t.stage.Comm.Rank() == 0 {
+			out = append(out, Named{t.title(), shape, device.Buf{Type: device.F32}})
+		}
+	}
+	return out
+}
+
 // KeptDigests returns the SHA-256 of what each rank of the world keeps. It is
 // collective over the world.
 func (g *GradFusion) KeptDigests(ctx context.Context) (Named, error) {

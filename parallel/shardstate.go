@@ -79,6 +79,24 @@ func (g *GradFusion) stateTensors(ctx context.Context) (out []stateTensor, err e
 	return out, nil
 }
 
+// StateLayout lists what EachState visits, without the values: Buf has a type only.
+// It is collective like OptimizerState of a sharded optimizer.
+func (g *GradFusion) StateLayout(ctx context.Context) (out []Named, err error) {
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	tensors, err := g.stateTensors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tensors {
+		if t := &tensors[i]; g.firstCopy(t.entry.param) {
+			out = append(out, Named{t.title(), []int{t.entry.param.Len()}, device.Buf{Type: device.F32}})
+		}
+	}
+	return out, nil
+}
+
 // EachState calls visit for what OptimizerState lists, in the order of the names,
 // but needs memory for one tensor of a sharded optimizer at a time: what visit
 // gets is valid until it returns. It is collective like OptimizerState.

@@ -3,7 +3,6 @@ package trainer
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -87,7 +86,7 @@ func (s *session) keepCosts(text []byte) error {
 	if s.job.RunDir == "" {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(s.job.RunDir, costsFile), text, 0o644)
+	return writeFile(filepath.Join(s.job.RunDir, costsFile), text)
 }
 
 // mostLent is how many numbers all parameters of a model that computes for nothing

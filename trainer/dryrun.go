@@ -106,7 +106,7 @@ func (d *dryRun) grid(w io.Writer) error {
 
 // table has a line for each stage.
 func (d *dryRun) table(w io.Writer) error {
-	states, err := statesPerValue(d.cfg.Optim.Optimizer(), d.device)
+	states, err := stateNames(d.cfg.Optim.Optimizer(), d.device)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (d *dryRun) table(w io.Writer) error {
 	fmt.Fprintln(t, "stage\tplace\tblocks\tforward ms\tbackward ms\tmicro-batches held\tactivations\tweights, gradients, optimizer\tpeak memory")
 	for stage, place := range d.owners {
 		c, held := d.pipeline.Cost(stage), d.pipeline.Loads[stage].Held
-		weights := float64(2*c.Parameters) + d.ownStates(states*c.Parameters)
+		weights := float64(2*c.Parameters) + d.ownStates(len(states)*c.Parameters)
 		activations := c.Activations * held
 		fmt.Fprintf(t, "%d\t%d\t%s\t%.3g\t%.3g\t%d\t%s\t%s\t%s\n", stage, place, c.Name, c.Forward, c.Backward, held,
 			amount(float64(activations)), amount(weights), amount(float64(activations)+weights))
@@ -222,16 +222,19 @@ func (d *dryRun) partialSums() (bytes float64, err error) {
 	return one + (sums(2)-one)*float64(d.micro-1), nil
 }
 
-// statesPerValue returns how many numbers an optimizer keeps for each parameter.
-func statesPerValue(c optim.Config, dev device.Device) (n int, err error) {
+// stateNames returns what an optimizer keeps for each parameter.
+func stateNames(c optim.Config, dev device.Device) (names []string, err error) {
 	o, err := optim.New(c)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	p := &nn.Param{Name: "probe.weight", Shape: []int{1}, Decay: true, Value: device.FromF32(make([]float32, 1))}
 	if err := o.Init(dev, []optim.Segment{{Param: p, Hi: 1, Grad: device.FromF32(make([]float32, 1))}}); err != nil {
-		return 0, err
+		return nil, err
 	}
-	err = o.State(func(string, optim.Segment, device.Buf) error { n++; return nil })
-	return n, err
+	err = o.State(func(name string, _ optim.Segment, _ device.Buf) error {
+		names = append(names, name)
+		return nil
+	})
+	return names, err
 }

@@ -159,13 +159,21 @@ func (f *figures) scalars(step int, values ...scalar) error {
 	return nil
 }
 
-// firstGradients hashes the gradients beside the update, which reads them only;
-// the next step waits for it.
-func (f *figures) firstGradients(g []parallel.Named) {
-	f.hashing.Go(func() {
-		hash := parallel.Hash(g)
-		f.gradFirst = &hash
-	})
+// hashGradients hashes the gradients of the first step: whole ones beside the
+// update, which reads them only, and the next step waits for it.
+func (s *session) hashGradients(ctx context.Context) error {
+	g, err := s.fusion.Gradients(ctx)
+	if err != nil {
+		return err
+	}
+	f, hash := s.figures, ""
+	f.gradFirst = &hash
+	if s.cutOverRanks() {
+		hash, err = s.gradientsHash(ctx, g)
+		return err
+	}
+	f.hashing.Go(func() { hash = parallel.Hash(g) })
+	return nil
 }
 
 func (f *figures) close() error {

@@ -10,7 +10,6 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/observe/trace"
-	"github.com/gradfusion/gradfusion/parallel"
 )
 
 // finish waits for the last checkpoint, hashes the result, and writes the trace.
@@ -25,11 +24,7 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	params, err := s.params(ctx)
-	if err != nil {
-		return nil, err
-	}
-	state, err := s.stateHash(ctx, params, digests)
+	params, state, err := s.hashes(ctx, digests)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +32,7 @@ func (s *session) finish(ctx context.Context) (*metrics.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.ParamsSHA256 = parallel.Hash(params)
-	out.StateSHA256 = state
+	out.ParamsSHA256, out.StateSHA256 = params, state
 	if err := s.takeHashes(ctx, out); err != nil {
 		return nil, err
 	}
@@ -68,8 +62,17 @@ func (s *session) writeTrace(ctx context.Context) error {
 	if err := trace.Write(&text, ranks); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.job.RunDir, "trace.json"), text.Bytes(), 0o644); err != nil {
+	if err := writeFile(filepath.Join(s.job.RunDir, "trace.json"), text.Bytes()); err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
 	return nil
+}
+
+// writeFile is os.WriteFile that leaves nothing half-written on a full disk.
+func writeFile(path string, text []byte) error {
+	err := os.WriteFile(path, text, 0o644)
+	if err != nil {
+		os.Remove(path) // it may not be there
+	}
+	return err
 }

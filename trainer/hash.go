@@ -1,42 +1,49 @@
 package trainer
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/gradfusion/gradfusion/parallel"
 )
 
-// streams reports whether the optimizer's state should be taken tensor by tensor,
-// because a rank has no memory for all of it.
-func (s *session) streams() bool { return s.cfg.Parallel.ShardOptimizer && !s.cutOverRanks() }
-
-// stateHash is the hash of state and more; it is collective, like state, which
-// says what params are.
-func (s *session) stateHash(ctx context.Context, params, more []parallel.Named) (string, error) {
-	if !s.streams() {
-		state, err := s.state(ctx, params)
-		return parallel.Hash(append(state, more...)), err
-	}
-	rest, err := s.stateBeside(ctx, params)
+// hashes returns the hashes of the parameters and of the state; more stands in the
+// state for what is kept. It is collective, and if the model is cut in stages
+// right on rank 0 only.
+func (s *session) hashes(ctx context.Context, more []parallel.Named) (params, state string, err error) {
+	sections, err := s.state(ctx)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	rest = append(rest, more...)
-	slices.SortFunc(rest, func(a, b parallel.Named) int { return cmp.Compare(a.Name, b.Name) })
+	own, all := parallel.NewHasher(), parallel.NewHasher()
+	for _, c := range sections {
+		if c.prefix == prefixFeedback {
+			for _, t := range more {
+				all.Add(t)
+			}
+			continue
+		}
+		err := s.visit(ctx, c, func(t parallel.Named) error {
+			if c.prefix == prefixParam {
+				own.Add(t)
+			}
+			t.Name = c.prefix + t.Name
+			all.Add(t)
+			return nil
+		})
+		if err != nil {
+			return "", "", err
+		}
+	}
+	return own.Sum(), all.Sum(), nil
+}
+
+// gradientsHash is the hash of gradients, where hashes is right; nobody has all of
+// those of a model that is cut.
+func (s *session) gradientsHash(ctx context.Context, gradients []parallel.Named) (string, error) {
 	h := parallel.NewHasher()
-	after := slices.IndexFunc(rest, func(n parallel.Named) bool { return n.Name > prefixOptimizer })
-	for _, n := range rest[:after] {
-		h.Add(n)
-	}
-	err = s.fusion.EachState(ctx, func(n parallel.Named) error {
-		n.Name = prefixOptimizer + n.Name
-		h.Add(n)
+	err := s.visit(ctx, s.sectionOf("", gradients), func(t parallel.Named) error {
+		h.Add(t)
 		return nil
 	})
-	for _, n := range rest[after:] {
-		h.Add(n)
-	}
 	return h.Sum(), err
 }

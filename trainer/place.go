@@ -69,30 +69,6 @@ func (s *session) modelOf(partners nn.Partners) (*models.Model, error) {
 	return m, nil
 }
 
-// whole puts the tensors together of which this rank has a part: parameters,
-// their gradients, or their optimizer state. Rank 0 gets those of all stages too.
-// It is collective.
-func (s *session) whole(ctx context.Context, tensors []parallel.Named, err error) ([]parallel.Named, error) {
-	if s.partners != nil && err == nil {
-		tensors, err = s.together(ctx, tensors)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.fromStages(ctx, tensors)
-}
-
-// together is whole for the parts that partners have.
-func (s *session) together(ctx context.Context, tensors []parallel.Named) ([]parallel.Named, error) {
-	parts := s.tensorParts()
-	return s.partners.Whole(ctx, tensors, func(t parallel.Named) *nn.Part {
-		if part, ok := parts[t.Name]; ok {
-			return part
-		}
-		return parts[paramOf(t.Name)]
-	})
-}
-
 // paramOf is the parameter whose state has that name by parallel.StateName; other
 // names stay as they are.
 func paramOf(name string) string {

@@ -84,9 +84,9 @@ func (s *session) resumeScaler(ctx context.Context, r *resumption) error {
 	}
 	var state [amp.StateLen]float64
 	told := make([]float64, 1+len(state)) // whether there is one, and it
-	if _, ok := r.tensors[scalerTensor]; ok {
-		b, err := r.bytes(scalerTensor, 8*len(state))
-		if err != nil {
+	if _, ok := r.size(scalerTensor); ok && s.comm.Rank() == 0 {
+		b := make([]byte, 8*len(state))
+		if err := r.read(scalerTensor, b); err != nil {
 			return err
 		}
 		told[0] = 1

@@ -5,9 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/checkpoint"
@@ -18,12 +15,14 @@ import (
 	"github.com/gradfusion/gradfusion/parallel"
 )
 
-// resumption is what rank 0 found to continue from; the other ranks that hold the
-// same parameters know the step only and take the rest from rank 0.
+// resumption is what a rank has of the checkpoint that it continues from: rank 0
+// the file, others the step and, where the model is cut over them, the file as well
+// or what they need of it.
 type resumption struct {
 	step    int
 	path    string
-	tensors map[string]checkpoint.Tensor // rank 0; all ranks where the model is cut over them
+	file    *checkpoint.Reader
+	tensors map[string][]byte // of a rank that cannot read the file
 }
 
 // load finds the newest good checkpoint on rank 0, copies parameters and buffers
@@ -33,58 +32,26 @@ func (s *session) load(ctx context.Context) (*resumption, error) {
 	if !s.job.Resume {
 		return nil, s.warnOfEarlier()
 	}
-	var r *resumption
 	var failed error
 	if s.comm.Rank() == 0 {
-		r, failed = s.find()
+		s.resumption, failed = s.find()
 	}
-	step, err := s.agree(ctx, r, failed)
+	step, err := s.agree(ctx, s.resumption, failed)
 	if err != nil || step < 0 {
 		return nil, err
 	}
-	if r == nil {
-		r = &resumption{step: step}
+	if s.resumption == nil {
+		s.resumption = &resumption{step: step}
 	}
 	if s.cutOverRanks() {
-		if err := r.share(ctx, s.comm); err != nil {
+		if err := s.share(ctx, s.resumption); err != nil {
 			return nil, fmt.Errorf("resuming: %w", err)
 		}
-		return r, r.copyModel(s.blocks)
 	}
-	return r, nil
-}
-
-// share gives every rank what rank 0 has read, for models of which each holds
-// another part.
-func (r *resumption) share(ctx context.Context, comm collective.Comm) error {
-	var own strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
-		fmt.Fprintln(&own, len(r.tensors[name].Data), name)
+	if s.cutOverRanks() || s.comm.Rank() == 0 { // GradFusion copies to the others
+		return s.resumption, s.resumption.copyModel(s.blocks)
 	}
-	lists, err := collective.GatherBytes(ctx, comm, []byte(own.String()), "names of the checkpoint's tensors")
-	if err != nil {
-		return err
-	}
-	if r.tensors == nil {
-		r.tensors = map[string]checkpoint.Tensor{}
-	}
-	for line := range strings.Lines(string(lists[0])) {
-		length, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		n, err := strconv.Atoi(length)
-		if err != nil {
-			return fmt.Errorf("a tensor of %s bytes: %w", length, err)
-		}
-		t, known := r.tensors[name]
-		if !known {
-			t = checkpoint.Tensor{Name: name, Data: make([]byte, n)}
-			r.tensors[name] = t
-		}
-		call := collective.Call{Kind: plan.Broadcast, In: device.FromU8(t.Data), Label: name}
-		if err := comm.Start(ctx, call).Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.resumption, nil
 }
 
 // warnOfEarlier tells of checkpoints that a run which starts afresh replaces.
@@ -121,7 +88,7 @@ func (s *session) agree(ctx context.Context, r *resumption, failed error) (int, 
 	return int(step[0]), nil
 }
 
-// find reads the newest good checkpoint into parameters and buffers.
+// find opens the newest good checkpoint.
 func (s *session) find() (*resumption, error) {
 	dir := s.cfg.Checkpoint.Dir
 	if dir == "" {
@@ -137,91 +104,63 @@ func (s *session) find() (*resumption, error) {
 	if newest.Path == "" {
 		return nil, nil
 	}
-	state, err := checkpoint.Read(newest.Path)
-	if err != nil {
+	r := &resumption{path: newest.Path}
+	if r.file, err = checkpoint.Open(newest.Path); err != nil {
 		return nil, err
 	}
-	if err := s.matches(newest.Path, state.Metadata); err != nil {
-		return nil, err
+	if err := s.fitsCheckpoint(r); err != nil {
+		return nil, errors.Join(err, r.close())
 	}
-	r := &resumption{path: newest.Path, tensors: map[string]checkpoint.Tensor{}}
-	for _, t := range state.Tensors {
-		r.tensors[t.Name] = t
+	return r, nil
+}
+
+// fitsCheckpoint refuses a checkpoint that this run cannot continue, and reads its
+// step.
+func (s *session) fitsCheckpoint(r *resumption) error {
+	if err := s.matches(r.path, r.file.Metadata); err != nil {
+		return err
 	}
-	position, err := r.bytes("position", 8)
-	if err != nil {
-		return nil, err
+	position := make([]byte, 8)
+	if err := r.read("position", position); err != nil {
+		return err
 	}
 	r.step = int(binary.LittleEndian.Uint64(position))
-	if err := r.copyModel(s.blocks); err != nil {
-		return nil, err
-	}
-	return r, r.onlyOf(s.model.Blocks)
+	return s.hasModel(r)
 }
 
-// onlyOf refuses a checkpoint with more parameters than the whole model has:
-// that of a network of more layers holds all that one of fewer asks for.
-func (r *resumption) onlyOf(blocks []nn.Block) error {
+// hasModel refuses a checkpoint of another network, or of another optimizer.
+func (s *session) hasModel(r *resumption) error {
+	states, err := stateNames(s.withoutMomentum(s.cfg.Optim.Optimizer()), s.device)
+	if err != nil {
+		return err
+	}
 	known := map[string]bool{}
-	for _, p := range nn.Params(blocks) {
-		known[prefixParam+p.Name] = true
+	for _, p := range nn.Params(s.model.Blocks) {
+		name, elements := prefixParam+p.Name, p.Len()
+		if p.Part != nil {
+			elements = p.Part.WholeLen()
+		}
+		known[name] = true
+		size, has := r.file.Size(name)
+		if !has || size != 4*elements {
+			return s.cfg.Errorf("model.name", "checkpoint %s is of another network: it has %d numbers for %s, this one has %d; continue with the same one, or start afresh in another checkpoint.dir",
+				r.path, size/4, p.Name, elements)
+		}
+		for _, state := range states {
+			if _, has := r.file.Size(prefixOptimizer + parallel.StateName(p.Name, state)); !has {
+				return s.cfg.Errorf("optim.name", "checkpoint %s has no %s of %s, from which this optimizer would go on: it was written with other settings of optim or fusion.wire; continue with the same, or start afresh in another checkpoint.dir",
+					r.path, state, p.Name)
+			}
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
-		if strings.HasPrefix(name, prefixParam) && !known[name] {
-			return fmt.Errorf("checkpoint %s is of another network: it has %s, which this one has not; continue with the same one, or start afresh in another checkpoint.dir",
-				r.path, strings.TrimPrefix(name, prefixParam))
+	// That of a network of more layers holds all that one of fewer asks for.
+	for _, t := range r.file.Tensors {
+		if name, is := strings.CutPrefix(t.Name, prefixParam); is && !known[t.Name] {
+			return s.cfg.Errorf("model.name", "checkpoint %s is of another network: it has %s, which this one has not; continue with the same one, or start afresh in another checkpoint.dir",
+				r.path, name)
 		}
 	}
 	return nil
-}
-
-// matches refuses a checkpoint that this run cannot continue.
-func (s *session) matches(path string, metadata map[string]string) error {
-	for _, i := range s.identity() {
-		got, known := metadata[i.key]
-		switch {
-		case got == i.value:
-		case !known && (i.key == keyTraining || i.key == keyTest): // written before they were kept
-		case i.key == keyTest:
-			s.warnings = append(s.warnings, fmt.Sprintf("the test set has changed since %s was written, so evaluations before and after it do not compare: it was %s, it is %s", path, got, i.value))
-		case i.key == keyTraining:
-			return fmt.Errorf("the training set has changed since checkpoint %s was written: it was %s, it is %s; continue with the data that it was trained on, or start afresh in another checkpoint.dir", path, got, i.value)
-		case i.key == keySteps:
-			s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s was to have %s steps, this one has %s: the learning rate follows the new number", path, got, i.value))
-		default:
-			return fmt.Errorf("checkpoint %s is of a run with %s %s, this one has %s: continue with the same setting, or start afresh in another checkpoint.dir", path, i.key, got, i.value)
-		}
-	}
-	changes := changed(metadata[keySettings], s.settings())
-	for _, c := range changes {
-		if strings.HasPrefix(c, "model.heads ") { // all other networks have weights of other shapes
-			return fmt.Errorf("checkpoint %s is of another network: %s; continue with the same one, or start afresh in another checkpoint.dir", path, c)
-		}
-	}
-	if len(changes) > 0 {
-		s.warnings = append(s.warnings, fmt.Sprintf("the run that wrote %s had other settings, so this one continues it differently: %s", path, strings.Join(changes, ", ")))
-	}
-	return nil
-}
-
-// changed lists settings that are not as they were. What only says how long and
-// how often, or computes the same, is no change.
-func changed(then string, now []string) []string {
-	old := map[string]string{}
-	for line := range strings.Lines(then) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		old[key] = value
-	}
-	var out []string
-	for _, line := range now {
-		key, value, _ := strings.Cut(line, ": ")
-		switch was, known := old[key]; {
-		case !known || was == value, key == "train.epochs", key == "train.steps", key == "train.eval_every", key == "observe.trace", key == "model.recompute", key == "parallel.recompute", key == "launch.placement":
-		default:
-			out = append(out, fmt.Sprintf("%s is %s, was %s", key, value, was))
-		}
-	}
-	return out
 }
 
 func (r *resumption) copyModel(blocks []nn.Block) error {
@@ -241,29 +180,44 @@ func (r *resumption) copyModel(blocks []nn.Block) error {
 // fill copies a tensor, or the part of it that a rank has.
 func (r *resumption) fill(name string, to device.Buf, part *nn.Part) error {
 	if part == nil {
-		b, err := r.bytes(name, to.Size())
-		copy(to.Bytes(), b)
-		return err
+		return r.read(name, to.Bytes())
 	}
 	whole := device.FromF32(make([]float32, part.WholeLen()))
-	b, err := r.bytes(name, whole.Size())
-	if err != nil {
+	if err := r.read(name, whole.Bytes()); err != nil {
 		return err
 	}
-	copy(whole.Bytes(), b)
 	part.Take(to.F32(), whole.F32())
 	return nil
 }
 
-func (r *resumption) bytes(name string, size int) ([]byte, error) {
-	t, ok := r.tensors[name]
-	if !ok {
-		return nil, fmt.Errorf("checkpoint %s has no tensor %s", r.path, name)
+// size returns the bytes of a tensor, and whether there is one.
+func (r *resumption) size(name string) (int, bool) {
+	if r.file != nil {
+		return r.file.Size(name)
 	}
-	if len(t.Data) != size {
-		return nil, fmt.Errorf("checkpoint %s: tensor %s has %d bytes, the model needs %d", r.path, name, len(t.Data), size)
+	b, has := r.tensors[name]
+	return len(b), has
+}
+
+// read fills b with a tensor.
+func (r *resumption) read(name string, b []byte) error {
+	switch n, has := r.size(name); {
+	case !has:
+		return fmt.Errorf("checkpoint %s has no tensor %s", r.path, name)
+	case n != len(b):
+		return fmt.Errorf("checkpoint %s: tensor %s has %d bytes, the model needs %d", r.path, name, n, len(b))
+	case r.file != nil:
+		return r.file.Read(name, b)
 	}
-	return t.Data, nil
+	copy(b, r.tensors[name])
+	return nil
+}
+
+func (r *resumption) close() error {
+	if r == nil || r.file == nil {
+		return nil
+	}
+	return r.file.Close()
 }
 
 // resume sets the step and has the optimizer's state filled when it is there:

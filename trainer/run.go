@@ -56,9 +56,10 @@ type session struct {
 	last    evaluation
 	clock   struct{ evaluated, saved time.Time }
 
-	resumed  string     // path of the checkpoint that the run continues
-	warnings []string   // to be told when the run starts
-	states   []nn.State // watched until a warning about BatchNorm is given
+	resumption *resumption // nil: the job starts afresh
+	resumed    string      // path of the checkpoint that the run continues
+	warnings   []string    // to be told when the run starts
+	states     []nn.State  // watched until a warning about BatchNorm is given
 }
 
 // Run trains. It returns when the configured steps are done, when ctx ends, or
@@ -241,11 +242,9 @@ func (s *session) step(ctx context.Context, index int) error {
 	}
 	o := s.fusion.Outcome()
 	if index == 0 {
-		gradients, err := s.fusion.Gradients(ctx)
-		if gradients, err = s.whole(ctx, gradients, err); err != nil {
+		if err := s.hashGradients(ctx); err != nil {
 			return err
 		}
-		s.figures.firstGradients(gradients)
 	}
 	rate := s.rates.LR(index)
 	if err := s.update(index, o, rate); err != nil {
@@ -279,6 +278,7 @@ func (s *session) close() error {
 	if s.saver != nil {
 		s.saver.settle()
 	}
+	errs = append(errs, s.resumption.close())
 	if s.feeder != nil {
 		errs = append(errs, s.feeder.loader.Close())
 	}

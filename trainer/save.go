@@ -3,8 +3,9 @@ package trainer
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/gradfusion/gradfusion/checkpoint"
@@ -22,56 +23,65 @@ const (
 	prefixOptimizer = "optimizer/"
 )
 
-// state lists everything that training continues from. The position in the data
-// and every random choice are pure functions of the seed and the number of
-// completed steps, so these two numbers stand for them; params is what s.params
-// returned. It is collective before the first step, and with a sharded optimizer
-// or a cut model always. Only rank 0 has all of a model that is cut in stages.
-func (s *session) state(ctx context.Context, params []parallel.Named) ([]parallel.Named, error) {
-	out, err := s.stateBeside(ctx, params)
-	if err != nil {
-		return nil, err
-	}
-	optimizer, err := s.fusion.OptimizerState()
-	optimizer, err = s.whole(ctx, optimizer, err)
-	return appendNamed(out, prefixOptimizer, optimizer), err
-}
-
-func appendNamed(to []parallel.Named, prefix string, tensors []parallel.Named) []parallel.Named {
-	for _, t := range tensors {
-		t.Name = prefix + t.Name
-		to = append(to, t)
-	}
-	return to
-}
-
-// stateBeside is the state beside the optimizer's.
-func (s *session) stateBeside(ctx context.Context, params []parallel.Named) ([]parallel.Named, error) {
-	position := binary.LittleEndian.AppendUint64(nil, uint64(s.fusion.Completed()))
-	seed := binary.LittleEndian.AppendUint64(nil, s.cfg.Train.Seed)
-	out := []parallel.Named{
-		{Name: "position", Shape: []int{1}, Buf: device.FromBytes(device.I64, position)},
-		{Name: "seed", Shape: []int{1}, Buf: device.FromBytes(device.I64, seed)},
-	}
-	out = append(out, s.scalerState()...)
-	out = appendNamed(out, prefixParam, params)
-	buffers, err := s.fromStages(ctx, parallel.States(nn.States(s.blocks)))
-	if err != nil {
-		return nil, err
-	}
-	return appendNamed(out, prefixBuffer, buffers), nil
-}
-
-// params lists the parameters, whole; it is collective, like state.
-func (s *session) params(ctx context.Context) ([]parallel.Named, error) {
+// state lists everything that training continues from, in the order of the names.
+// The position in the data and every random choice are pure functions of the seed
+// and the number of completed steps, so these two numbers stand for them. It is
+// collective before the first step, and with a sharded optimizer always.
+func (s *session) state(ctx context.Context) ([]*section, error) {
 	if err := s.fusion.Complete(ctx); err != nil {
 		return nil, err
 	}
-	return s.whole(ctx, parallel.Params(nn.Params(s.blocks)), nil)
+	optimizer, err := s.optimizerSection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	number := func(name string, value uint64) *section {
+		bytes := binary.LittleEndian.AppendUint64(nil, value)
+		return s.firstOnly(parallel.Named{Name: name, Shape: []int{1}, Buf: device.FromBytes(device.I64, bytes)})
+	}
+	return []*section{
+		s.firstOnly(s.scalerState()...),
+		s.sectionOf(prefixBuffer, parallel.States(nn.States(s.blocks))),
+		s.keptSection(ctx),
+		optimizer,
+		s.sectionOf(prefixParam, parallel.Params(nn.Params(s.blocks))),
+		number("position", uint64(s.fusion.Completed())),
+		number("seed", s.cfg.Train.Seed),
+	}, nil
 }
 
-// saver writes checkpoints on rank 0, one at a time, in the background when
-// checkpoint.async is set.
+// firstOnly has what all stages have alike, which the first one shows.
+func (s *session) firstOnly(tensors ...parallel.Named) *section {
+	if s.mesh.At.Pipeline > 0 {
+		tensors = nil
+	}
+	return s.sectionOf("", tensors)
+}
+
+func (s *session) optimizerSection(ctx context.Context) (*section, error) {
+	if !s.cfg.Parallel.ShardOptimizer {
+		tensors, err := s.fusion.OptimizerState()
+		return s.sectionOf(prefixOptimizer, tensors), err
+	}
+	layout, err := s.fusion.StateLayout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := s.sectionOf(prefixOptimizer, layout)
+	c.each = func(visit func(parallel.Named) error) error {
+		return s.fusion.EachState(ctx, func(t parallel.Named) error {
+			if s.isLater(t.Name) {
+				return nil
+			}
+			return visit(t)
+		})
+	}
+	return c, nil
+}
+
+// saver writes checkpoints on rank 0, one at a time. With checkpoint.async what
+// takes the disk's time is done in the background: training goes on when the
+// system has the bytes.
 type saver struct {
 	dir     string
 	keep    int
@@ -108,20 +118,36 @@ func (v *saver) save(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	if v.dir == "" {
-		return s.contribute(ctx)
+	if s.cfg.Checkpoint.Dir == "" || v.dir == "" && !s.savesTogether() {
+		return nil
 	}
 	start := s.job.Events.Now()
 	if err := v.wait(s); err != nil {
 		return err
 	}
-	state, err := s.snapshot(ctx)
+	sections, err := s.state(ctx)
 	if err != nil {
 		return err
 	}
-	step, done := s.fusion.Completed(), make(chan saved, 1)
+	for _, c := range sections {
+		if err := s.list(ctx, c); err != nil {
+			return err
+		}
+	}
+	if v.dir == "" { // rank 0 writes
+		return s.fill(ctx, sections, func(string, []byte) error { return nil })
+	}
+	step := s.fusion.Completed()
+	w, err := checkpoint.Create(v.dir, step, s.layoutOf(sections))
+	if err != nil {
+		return fmt.Errorf("writing a checkpoint: %w", err)
+	}
+	if err := s.fill(ctx, sections, w.Put); err != nil {
+		return fmt.Errorf("writing a checkpoint: %w", errors.Join(err, w.Abort()))
+	}
+	done := make(chan saved, 1)
 	go func() {
-		path, err := checkpoint.Write(v.dir, step, state)
+		path, err := w.Commit()
 		if err == nil {
 			err = checkpoint.Forget(v.dir, step)
 		}
@@ -138,29 +164,33 @@ func (v *saver) save(ctx context.Context, s *session) error {
 	return v.wait(s)
 }
 
-// contribute is the part of the other ranks in a checkpoint that rank 0 writes:
-// what they hold of a sharded optimizer, and of a model that is cut, and what
-// they keep.
-func (s *session) contribute(ctx context.Context) error {
-	if s.cfg.Checkpoint.Dir == "" {
-		return nil
-	}
-	switch {
-	case s.streams():
-		if err := s.fusion.EachState(ctx, func(parallel.Named) error { return nil }); err != nil {
-			return err
-		}
-	case s.cutOverRanks():
-		params, err := s.params(ctx)
+// fill puts all tensors, one after the other, into the file that rank 0 writes.
+func (s *session) fill(ctx context.Context, sections []*section, put func(name string, data []byte) error) error {
+	for _, c := range sections {
+		err := s.visit(ctx, c, func(t parallel.Named) error { return put(c.prefix+t.Name, t.Buf.Bytes()) })
 		if err != nil {
 			return err
 		}
-		if _, err := s.state(ctx, params); err != nil {
-			return err
+	}
+	return nil
+}
+
+// layoutOf is the checkpoint of sections that have been listed, without the values.
+func (s *session) layoutOf(sections []*section) checkpoint.State {
+	out := checkpoint.State{Metadata: map[string]string{keySettings: strings.Join(s.settings(), "\n")}}
+	for _, i := range s.identity() {
+		out.Metadata[i.key] = i.value
+	}
+	for _, c := range sections {
+		tensors := slices.Clone(c.layout)
+		for _, o := range c.others {
+			tensors = append(tensors, o.Named)
+		}
+		for _, t := range tensors {
+			out.Tensors = append(out.Tensors, checkpoint.Tensor{Name: c.prefix + t.Name, Type: t.Buf.Type, Shape: t.Shape})
 		}
 	}
-	_, err := s.kept(ctx)
-	return err
+	return out
 }
 
 // wait returns when no write is in flight, with its error.
@@ -185,56 +215,3 @@ func (v *saver) settle() {
 		v.pending = nil
 	}
 }
-
-// snapshot copies the state, so that training goes on while it is written.
-func (s *session) snapshot(ctx context.Context) (checkpoint.State, error) {
-	params, err := s.params(ctx)
-	if err != nil {
-		return checkpoint.State{}, err
-	}
-	tensors, err := s.state(ctx, params)
-	if err != nil {
-		return checkpoint.State{}, err
-	}
-	kept, err := s.kept(ctx)
-	if err != nil {
-		return checkpoint.State{}, err
-	}
-	tensors = append(tensors, kept...)
-	out := checkpoint.State{Metadata: map[string]string{}}
-	for _, i := range s.identity() {
-		out.Metadata[i.key] = i.value
-	}
-	out.Metadata[keySettings] = strings.Join(s.settings(), "\n")
-	for _, t := range tensors {
-		out.Tensors = append(out.Tensors, checkpoint.Tensor{Name: t.Name, Type: t.Buf.Type, Shape: t.Shape, Data: append([]byte(nil), t.Buf.Bytes()...)})
-	}
-	return out, nil
-}
-
-// identity is what should be equal for a run to be continued to the same result.
-func (s *session) identity() []setting {
-	c := s.cfg
-	return []setting{
-		{"model", s.model.Name},
-		{"optimizer", c.Optim.Name},
-		{"data", s.data.Name},
-		{"batch", strconv.Itoa(c.Data.Batch)},
-		{"seed", strconv.FormatUint(c.Train.Seed, 10)},
-		{keyTraining, s.contents[0]},
-		{keyTest, s.contents[1]},
-		{keySteps, strconv.Itoa(s.total)},
-	}
-}
-
-// setting is an entry of a checkpoint's metadata.
-type setting struct{ key, value string }
-
-// Keys of the metadata: what the data were, the steps of the run, and its
-// settings, a line each.
-const (
-	keyTraining = "training set"
-	keyTest     = "test set"
-	keySteps    = "steps"
-	keySettings = "settings"
-)

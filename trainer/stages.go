@@ -7,76 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/parallel"
 )
-
-// fromStages gives rank 0 the tensors of all stages, those of the others in new
-// memory; other ranks keep what they have. It is collective over the first
-// column. Of tied parameters the first copy counts.
-func (s *session) fromStages(ctx context.Context, own []parallel.Named) ([]parallel.Named, error) {
-	if !s.isCut() || s.mesh.At.Data > 0 || s.mesh.At.Tensor > 0 {
-		return own, nil
-	}
-	var mine []parallel.Named
-	var list strings.Builder
-	for _, t := range s.firstCopies(own) {
-		mine = append(mine, t)
-		fmt.Fprintf(&list, "%d %s %s\n", t.Buf.Type, dims(t.Shape), t.Name)
-	}
-	column := s.mesh.Column
-	lists, err := collective.GatherBytes(ctx, column, []byte(list.String()), "names of the stages' tensors")
-	if err != nil {
-		return nil, fmt.Errorf("asking the stages for their tensors: %w", err)
-	}
-	var works []*collective.Work
-	if column.Rank() > 0 {
-		for _, t := range mine {
-			if t.Buf.Len > 0 {
-				works = append(works, column.Exchange(ctx, []collective.PointToPoint{{Peer: 0, Buf: t.Buf}}))
-			}
-		}
-		return own, waitFor(ctx, works)
-	}
-	out := mine
-	for peer := 1; peer < column.Size(); peer++ {
-		for line := range strings.Lines(string(lists[peer])) {
-			t, err := announced(strings.TrimSuffix(line, "\n"))
-			if err != nil {
-				return nil, fmt.Errorf("stage rank %d announces %q: %w", peer, line, err)
-			}
-			if out = append(out, t); t.Buf.Len > 0 {
-				works = append(works, column.Exchange(ctx, []collective.PointToPoint{{Peer: peer, Recv: true, Buf: t.Buf}}))
-			}
-		}
-	}
-	return out, waitFor(ctx, works)
-}
-
-func waitFor(ctx context.Context, works []*collective.Work) error {
-	for _, w := range works {
-		if err := w.Wait(ctx); err != nil {
-			return fmt.Errorf("gathering the tensors of the stages: %w", err)
-		}
-	}
-	return nil
-}
-
-// firstCopies leaves out what an earlier stage has: tied parameters and what
-// belongs to them.
-func (s *session) firstCopies(tensors []parallel.Named) (out []parallel.Named) {
-	seen := map[string]bool{}
-	for _, t := range tensors {
-		if seen[t.Name] || s.later[t.Name] || s.later[paramOf(t.Name)] {
-			continue
-		}
-		seen[t.Name] = true
-		out = append(out, t)
-	}
-	return out
-}
 
 func dims(shape []int) string {
 	words := make([]string, len(shape))
@@ -88,16 +22,6 @@ func dims(shape []int) string {
 
 // mostElements bounds a tensor that a stage announces.
 const mostElements = 1 << 40
-
-// announced makes room for a tensor that a stage is about to send.
-func announced(line string) (t parallel.Named, err error) {
-	t, n, err := parseAnnouncement(line)
-	if err != nil {
-		return t, err
-	}
-	t.Buf, err = device.HostAlloc(t.Buf.Type, n)
-	return t, err
-}
 
 // parseAnnouncement reads type, shape and name of a tensor that has n elements.
 func parseAnnouncement(line string) (t parallel.Named, n int, err error) {

@@ -3,7 +3,6 @@ package trainer
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -46,18 +45,15 @@ func (s *session) warnOfWire() {
 	}
 }
 
-// kept lists, on rank 0, what the ranks have not sent yet, in new memory; it is
-// collective.
-func (s *session) kept(ctx context.Context) (out []parallel.Named, err error) {
-	if !s.fusion.Keeps() {
-		return nil, nil
+// keptSection has, on rank 0, what the ranks have not sent yet. A model that is cut
+// is not saved with a wire that keeps anything.
+func (s *session) keptSection(ctx context.Context) *section {
+	if !s.fusion.Keeps() || s.cutOverRanks() {
+		return &section{prefix: prefixFeedback, each: func(func(parallel.Named) error) error { return nil }}
 	}
-	err = s.fusion.EachKept(ctx, func(n parallel.Named) error {
-		n.Name, n.Buf = prefixFeedback+n.Name, device.FromF32(slices.Clone(n.Buf.F32()))
-		out = append(out, n)
-		return nil
-	})
-	return out, err
+	return &section{prefix: prefixFeedback, layout: s.fusion.KeptLayout(), each: func(visit func(parallel.Named) error) error {
+		return s.fusion.EachKept(ctx, visit)
+	}}
 }
 
 // keptDigests stands for what is kept in the state's hash; it is collective.
@@ -75,16 +71,20 @@ func (s *session) keptDigests(ctx context.Context) ([]parallel.Named, error) {
 func (s *session) resumeKept(ctx context.Context, r *resumption) {
 	s.fusion.RestoreKept(func(name string) ([]float32, error) {
 		size := []int64{0}
-		own := r.tensors[prefixFeedback+name].Data
 		if s.comm.Rank() == 0 {
-			size[0] = int64(len(own) / device.F32.Size())
+			n, _ := r.size(prefixFeedback + name)
+			size[0] = int64(n / device.F32.Size())
 		}
 		call := collective.Call{Kind: plan.Broadcast, In: device.FromI64(size), Label: "size of " + name}
 		if err := s.comm.Start(ctx, call).Wait(ctx); err != nil || size[0] == 0 {
 			return nil, err
 		}
 		out := device.FromF32(make([]float32, size[0]))
-		copy(out.Bytes(), own)
+		if s.comm.Rank() == 0 {
+			if err := r.read(prefixFeedback+name, out.Bytes()); err != nil {
+				return nil, err
+			}
+		}
 		call = collective.Call{Kind: plan.Broadcast, In: out, Label: name}
 		return out.F32(), s.comm.Start(ctx, call).Wait(ctx)
 	})
