@@ -141,6 +141,15 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 	}
 	if c.wire != "" {
 		set = append(set, "train.deterministic=off", "fusion.wire="+c.wire)
+		if c.pipeline > 1 { // else cut by times that are measured, and 16 bits round where it is cut
+			per, err := schedule.StagesPerRank(c.schedule, 2)
+			require.NoError(t, err)
+			var cuts []string
+			for stage, stages := 1, c.pipeline*per; stage < stages; stage++ {
+				cuts = append(cuts, fmt.Sprint(stage*blocks(c.model)/stages))
+			}
+			set = append(set, "parallel.cuts=["+strings.Join(cuts, ", ")+"]")
+		}
 	}
 	if c.sparse != "none" {
 		set = append(set, "model.sparse_embedding=true", fmt.Sprint("optim.lazy=", c.sparse == "lazy"))
