@@ -74,10 +74,11 @@ soak: ## the same 2000 times, the collectives' tests 20 times under the race det
 	go test -race -run '^TestSoak$$' -count=1 -timeout 24h ./collective/inproc ./collective/shm ./collective/tcp ./collective/mixed -ranks 1..17,32
 	go test ./cmd/train -run '^TestKilledWorkers$$' -count=1 -timeout 1h -kills 100
 
-nightly: build ## ResNet-50 at 224 x 224 and a GPT of 6 x 384, 500 steps as two columns and as two stages, curves in runs/
+nightly: build ## ResNet-50 at 224 x 224 and a GPT of 6 x 384, 500 steps as two columns and as two stages, curves in docs/
 	for net in resnet50 gpt; do for stages in 1 2; do \
 	  bin/train -config bench/$$net.yaml -nproc 2 -set train.micro_batch=2 -set train.steps=500 -set parallel.pipeline=$$stages \
-	    -set observe.run_dir=runs/nightly-$$net-pp$$stages $(ARGS) || exit; done; done
+	    -set observe.run_dir=runs/nightly-$$net-pp$$stages $(ARGS) || exit; done; \
+	  python3 bench/curves.py docs/curves-$$net runs/nightly-$$net-pp1 runs/nightly-$$net-pp2 || exit; done
 
 hosts: build ## jobs over two hosts that are network namespaces: equal bits, deaths, a cut link; as root
 	python3 bench/hosts/hosts.py check

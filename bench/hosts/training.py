@@ -120,9 +120,40 @@ def overlap(a):
         print(f"| {rate} | {wire} | {m[0]:.0f} ms | {m[1]:.0f} ms | {m[2]:.0f} ms | {m[3]:.0f} ms | {m[4]:.2f} | {m[5]:.0f} ms | {m[6]:.2f} |", flush=True)
 
 
+def stages(a):
+    """Time in which a rank waits for the other stage, with activations in f32 and in f16, and on one host, where
+    it waits for the schedule and hardly for the link; of the jobs that name:keys say."""
+    print(f"Two stages on two hosts, one thread each, comm_exposed_ms; medians of {a.rounds} in turn:\n")
+    print("| job | link | f32 | f16 | one host | f16 / f32 (aim 0.55) | beyond one host, f16 / f32 |\n|---|---|---|---|---|---|---|")
+    for job in a.jobs.split(";"):
+        name, *keys = job.split()
+        keys += ["compute.threads=1", "parallel.pipeline=2"]
+        for rate in a.rates.split(","):
+            waits = {"f32": [], "f16": [], "one host": []}
+            with Hosts(rate, pinned=True) as hosts:
+                for _ in range(a.rounds):
+                    for where, seen in waits.items():
+                        seen.append(exposed(hosts, a, name, where, keys))
+            f32, f16, near = (statistics.median(w) for w in waits.values())
+            print(f"| {name} | {rate} | {f32:.0f} ms | {f16:.0f} ms | {near:.0f} ms | {f16 / f32:.2f} | {(f16 - near) / (f32 - near):.2f} |", flush=True)
+
+
+def exposed(hosts, a, name, where, keys):
+    with tempfile.TemporaryDirectory() as folder:
+        summary = os.path.join(folder, "summary.json")
+        keys = [*keys, f"parallel.activation_wire={'f16' if where == 'f16' else 'f32'}", "observe.run_dir=" + os.path.join(folder, "run")]
+        command = [a.train, "run", "-config", f"bench/{name}.yaml", "-summary", summary, *(w for k in keys for w in ("-set", k))]
+        if where == "one host":
+            subprocess.run([*command, "-nproc", "2"], check=True, capture_output=True)
+        else:
+            hosts.run("AB", command)
+        with open(summary) as f:
+            return json.load(f)["comm_exposed_ms"]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("what", choices=("peers", "overlap"))
+    p.add_argument("what", choices=("peers", "overlap", "stages"))
     p.add_argument("--train", default=os.path.join(HERE, "..", "..", "bin", "train"))
     p.add_argument("--python", default="/usr/bin/python3", help="the interpreter that has PyTorch")
     p.add_argument("--batch", type=int, default=8, help="images a rank and step")
@@ -131,12 +162,13 @@ def main():
     p.add_argument("--rates", default="1gbit,250mbit")
     p.add_argument("--wires", default="f32,f16,int8")
     p.add_argument("--pairs", default="2gbit:f32,1gbit:f16,500mbit:int8", help="rate:wire of overlap")
+    p.add_argument("--jobs", default="mlp data.batch=4096 train.micro_batch=512;gpt train.micro_batch=1", help="of stages: a configuration of bench/ and its keys, several with ;")
     a = p.parse_args()
     a.train = os.path.abspath(a.train)
     if not os.path.exists(a.train):
         sys.exit(f"training.py: no {a.train}; make build makes it")
     refuse_unless_possible()
-    {"peers": peers, "overlap": overlap}[a.what](a)
+    {"peers": peers, "overlap": overlap, "stages": stages}[a.what](a)
 
 
 if __name__ == "__main__":
