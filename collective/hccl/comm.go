@@ -196,6 +196,7 @@ func (c *Comm) release() error {
 			})
 		}
 		errs = append(errs, c.destroy(c.waiting, c.name, c.handle))
+		c.issuing.Close() // it may still run what a call has given up, with a slot and streams
 		errs = append(errs, c.waiting.Do(func() error {
 			var errs []error
 			for _, s := range []ascend.Stream{c.in, c.running, c.out} {
