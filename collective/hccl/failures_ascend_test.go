@@ -210,7 +210,7 @@ func TestRefusedWorld(t *testing.T) {
 	}
 }
 
-// tellingStore tells when the first value is set.
+// tellingStore tells when the first rank takes its turn.
 type tellingStore struct {
 	*store.Local
 	once sync.Once
@@ -218,7 +218,9 @@ type tellingStore struct {
 }
 
 func (s *tellingStore) Set(ctx context.Context, key string, value []byte) error {
-	defer s.once.Do(func() { close(s.set) })
+	if strings.Contains(key, "/turn/") {
+		defer s.once.Do(func() { close(s.set) })
+	}
 	return s.Local.Set(ctx, key, value)
 }
 
@@ -236,12 +238,16 @@ func TestLateJoin(t *testing.T) {
 		w.comms[0], err = hccl.New(ctx, of(0))
 		first <- err
 	}()
+	second := make(chan error)
+	go func() {
+		var err error
+		w.comms[1], err = hccl.New(t.Context(), of(1))
+		second <- err
+	}()
 	<-meeting.set
 	cancel()
-	var err error
-	w.comms[1], err = hccl.New(t.Context(), of(1))
 	gaveUp := <-first
-	require.NoError(t, err)
+	require.NoError(t, <-second)
 	if w.comms[0] == nil { // else it came before rank 0 looked
 		require.ErrorIs(t, gaveUp, context.Canceled)
 	}

@@ -27,14 +27,18 @@ type making struct {
 //
 // A device makes one communicator at a time. Ranks that make several in different
 // orders would wait for each other, did each wait with its device taken: so the
-// ranks take their devices in ascending order, each after the one before has. Who
-// waits then waits for a higher rank only, and there is no circle.
+// ranks take their devices in ascending order, each after the one before has, and
+// none before all are here: a rank may come late, after something that needs the
+// device. Who waits then waits for a higher rank only, and there is no circle.
 func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []int, m making) (uintptr, error) {
 	ctx, cancel := context.WithTimeout(ctx, j.config.Timeout)
 	defer cancel()
 	order := slices.Sorted(slices.Values(ranks))
 	turn := slices.Index(order, j.config.Rank)
 	var info [rootInfoSize]byte // zeroed: chips leave most of it as it was
+	if err := j.meet(ctx, name, order, turn); err != nil {
+		return 0, err
+	}
 	if turn > 0 {
 		before, err := j.config.Store.Wait(ctx, j.key(name, "turn", turn-1))
 		if err != nil {
@@ -77,6 +81,22 @@ func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []i
 		return 0, fmt.Errorf("rank %d, communicator %s of ranks %v: %w", j.config.Rank, name, ranks, c.err)
 	}
 	return c.handle, nil
+}
+
+// meet tells the first rank of a communicator that this one is here, and on the
+// first waits for all.
+func (j *job) meet(ctx context.Context, name string, order []int, turn int) error {
+	if turn > 0 {
+		return j.config.Store.Set(ctx, j.key(name, "here", turn), nil)
+	}
+	for other := 1; other < len(order); other++ {
+		if _, err := j.config.Store.Wait(ctx, j.key(name, "here", other)); err != nil {
+			err = fmt.Errorf("rank %d, communicator %s: waiting for rank %d: %w", j.config.Rank, name, order[other], err)
+			_ = j.config.Store.Set(ctx, j.key(name, "turn", turn), []byte(err.Error())) // the others' time-outs remain
+			return err
+		}
+	}
+	return nil
 }
 
 // create is the part of join that happens on the device's thread. handle is
