@@ -146,6 +146,9 @@ func (s *session) hasModel(r *resumption) error {
 			return s.cfg.Errorf("model.name", "checkpoint %s is of another network: it has %d numbers for %s, this one has %d; continue with the same one, or start afresh in another checkpoint.dir",
 				r.path, size/4, p.Name, elements)
 		}
+		if p.Frozen { // the optimizer keeps nothing of it
+			continue
+		}
 		for _, state := range states {
 			if _, has := r.file.Size(prefixOptimizer + parallel.StateName(p.Name, state)); !has {
 				return s.cfg.Errorf("optim.name", "checkpoint %s has no %s of %s, from which this optimizer would go on: it was written with other settings of optim or fusion.wire; continue with the same, or start afresh in another checkpoint.dir",

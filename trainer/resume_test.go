@@ -11,6 +11,8 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/models"
+	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/trainer"
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
@@ -40,6 +42,25 @@ func TestResumingOtherwiseIsAMistakeInTheConfiguration(t *testing.T) {
 		require.Contains(t, mistake.At.String(), "-set "+mistake.Key)
 		require.ErrorContains(t, mistake, "start afresh in another checkpoint.dir")
 	}
+}
+
+// A program's frozen parameters have no state of an optimizer, which resuming is
+// not to miss.
+func TestResumingWithFrozenParameters(t *testing.T) {
+	dir := t.TempDir()
+	run := func(resume bool, set ...string) string {
+		m, err := models.New(models.Config{Name: "mlp", Channels: 1, Height: 8, Width: 8, Classes: 10, Hidden: []int{16}})
+		require.NoError(t, err)
+		for _, p := range nn.Params(m.Blocks[:1]) {
+			p.Frozen = true
+		}
+		out, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, append(set, "optim.name=adam", "optim.schedule.name=constant")...), Model: m, Resume: resume})
+		require.NoError(t, err)
+		return out.StateSHA256
+	}
+	whole := run(false, "train.steps=4")
+	run(false, "train.steps=2", "checkpoint.dir="+dir)
+	require.Equal(t, whole, run(true, "train.steps=4", "checkpoint.dir="+dir))
 }
 
 // Ranks of a cut model read their own parts of the file where they see it, and
@@ -78,9 +99,10 @@ func TestRanksWithoutTheCheckpoint(t *testing.T) {
 						require.NoError(t, err)
 					}
 				}
+				cfg := configure(own, "train.steps=4", cut)
 				g.Go(func() error {
 					comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
-					out, err := trainer.Run(t.Context(), trainer.Job{Config: configure(own, "train.steps=4", cut), Comm: comm, Resume: true})
+					out, err := trainer.Run(t.Context(), trainer.Job{Config: cfg, Comm: comm, Resume: true})
 					if err == nil {
 						hashes[tr.Rank()] = out.StateSHA256
 					}
