@@ -40,8 +40,12 @@ func (s *session) hashes(ctx context.Context, more []parallel.Named) (params, st
 // gradientsHash is the hash of gradients, where hashes is right; nobody has all of
 // those of a model that is cut.
 func (s *session) gradientsHash(ctx context.Context, gradients []parallel.Named) (string, error) {
+	c := s.sectionOf("", gradients)
+	if err := s.list(ctx, c); err != nil {
+		return "", err
+	}
 	h := parallel.NewHasher()
-	err := s.visit(ctx, s.sectionOf("", gradients), func(t parallel.Named) error {
+	err := s.visit(ctx, c, func(t parallel.Named) error {
 		h.Add(t)
 		return nil
 	})

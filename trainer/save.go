@@ -26,7 +26,8 @@ const (
 // state lists everything that training continues from, in the order of the names.
 // The position in the data and every random choice are pure functions of the seed
 // and the number of completed steps, so these two numbers stand for them. It is
-// collective before the first step, and with a sharded optimizer always.
+// collective before the first step, and where the model or the optimizer is cut
+// always.
 func (s *session) state(ctx context.Context) ([]*section, error) {
 	if err := s.fusion.Complete(ctx); err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (s *session) state(ctx context.Context) ([]*section, error) {
 		bytes := binary.LittleEndian.AppendUint64(nil, value)
 		return s.firstOnly(parallel.Named{Name: name, Shape: []int{1}, Buf: device.FromBytes(device.I64, bytes)})
 	}
-	return []*section{
+	sections := []*section{
 		s.firstOnly(s.scalerState()...),
 		s.sectionOf(prefixBuffer, parallel.States(nn.States(s.blocks))),
 		s.keptSection(ctx),
@@ -47,7 +48,13 @@ func (s *session) state(ctx context.Context) ([]*section, error) {
 		s.sectionOf(prefixParam, parallel.Params(nn.Params(s.blocks))),
 		number("position", uint64(s.fusion.Completed())),
 		number("seed", s.cfg.Train.Seed),
-	}, nil
+	}
+	for _, c := range sections {
+		if err := s.list(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return sections, nil
 }
 
 // firstOnly has what all stages have alike, which the first one shows.
@@ -129,11 +136,6 @@ func (v *saver) save(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range sections {
-		if err := s.list(ctx, c); err != nil {
-			return err
-		}
-	}
 	if v.dir == "" { // rank 0 writes
 		return s.fill(ctx, sections, func(string, []byte) error { return nil })
 	}
@@ -175,7 +177,7 @@ func (s *session) fill(ctx context.Context, sections []*section, put func(name s
 	return nil
 }
 
-// layoutOf is the checkpoint of sections that have been listed, without the values.
+// layoutOf is the checkpoint of listed sections, without the values.
 func (s *session) layoutOf(sections []*section) checkpoint.State {
 	out := checkpoint.State{Metadata: map[string]string{keySettings: strings.Join(s.settings(), "\n")}}
 	for _, i := range s.identity() {

@@ -21,9 +21,8 @@ type section struct {
 	layout []parallel.Named // of this rank: whole shapes, and a type in Buf
 	// each visits what layout has, in that order; partners have their parts of it.
 	each func(visit func(parallel.Named) error) error
-	// others are what other stages have, on rank 0: see listed.
+	// others are what other stages have, on rank 0, once list has asked.
 	others []announced
-	listed bool
 }
 
 // announced is a tensor that another place of the column has.
@@ -93,7 +92,7 @@ func (s *session) wholeShapes(tensors []parallel.Named) []parallel.Named {
 // list finds out on rank 0 what other stages have. It is collective over the
 // first column.
 func (s *session) list(ctx context.Context, c *section) error {
-	if c.listed = true; !s.isCut() || s.mesh.At.Data > 0 || s.mesh.At.Tensor > 0 {
+	if !s.isCut() || s.mesh.At.Data > 0 || s.mesh.At.Tensor > 0 {
 		return nil
 	}
 	var own strings.Builder
@@ -120,16 +119,11 @@ func (s *session) list(ctx context.Context, c *section) error {
 	return nil
 }
 
-// visit calls f for the tensors of a section, without its prefix, in the order of
-// their names: on all ranks, or on rank 0 alone if the model is cut in stages.
-// What f gets is valid until it returns. It is collective where the model or the
-// optimizer is cut.
+// visit calls f for the tensors of a listed section, without its prefix, in the
+// order of their names: on all ranks, or on rank 0 alone if the model is cut in
+// stages. What f gets is valid until it returns. It is collective where the model
+// or the optimizer is cut.
 func (s *session) visit(ctx context.Context, c *section, f func(parallel.Named) error) error {
-	if !c.listed {
-		if err := s.list(ctx, c); err != nil {
-			return err
-		}
-	}
 	switch {
 	case !s.isCut():
 		return s.eachWhole(ctx, c, f)
@@ -143,15 +137,15 @@ func (s *session) visit(ctx context.Context, c *section, f func(parallel.Named) 
 			return s.pass(ctx, collective.PointToPoint{Peer: 0, Buf: t.Buf})
 		})
 	}
-	most := 0
-	for _, o := range c.others {
+	most, others := 0, c.others
+	for _, o := range others {
 		most = max(most, o.elements*o.Buf.Type.Size())
 	}
 	room := device.FromF64(make([]float64, (most+7)/8)).Bytes()
 	take := func(until func(announced) bool) error {
-		for len(c.others) > 0 && until(c.others[0]) {
-			o := c.others[0]
-			c.others = c.others[1:]
+		for len(others) > 0 && until(others[0]) {
+			o := others[0]
+			others = others[1:]
 			if o.Buf = device.FromBytes(o.Buf.Type, room[:o.elements*o.Buf.Type.Size()]); o.elements > 0 {
 				if err := s.pass(ctx, collective.PointToPoint{Peer: o.place, Recv: true, Buf: o.Buf}); err != nil {
 					return err
