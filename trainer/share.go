@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,16 +58,9 @@ func (s *session) same(path, checksum string) *checkpoint.Reader {
 
 // besideFirst reports whether this rank is on rank 0's host.
 func (s *session) besideFirst() bool {
-	for _, host := range s.comm.Hosts() {
-		first, own := false, false
-		for _, rank := range host {
-			first, own = first || rank == 0, own || rank == s.comm.Rank()
-		}
-		if own {
-			return first
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.comm.Hosts(), func(host []int) bool {
+		return slices.Contains(host, 0) && slices.Contains(host, s.comm.Rank())
+	})
 }
 
 // send gives ranks without the file what they need of it.
