@@ -26,11 +26,10 @@ type resumption struct {
 }
 
 // load finds the newest good checkpoint on rank 0, copies parameters and buffers
-// from it, and tells all ranks the step. It returns nil when the job starts
-// afresh.
-func (s *session) load(ctx context.Context) (*resumption, error) {
+// from it, and tells all ranks the step.
+func (s *session) load(ctx context.Context) error {
 	if !s.job.Resume {
-		return nil, s.warnOfEarlier()
+		return s.warnOfEarlier()
 	}
 	var failed error
 	if s.comm.Rank() == 0 {
@@ -38,20 +37,20 @@ func (s *session) load(ctx context.Context) (*resumption, error) {
 	}
 	step, err := s.agree(ctx, s.resumption, failed)
 	if err != nil || step < 0 {
-		return nil, err
+		return err
 	}
 	if s.resumption == nil {
 		s.resumption = &resumption{step: step}
 	}
 	if s.cutOverRanks() {
 		if err := s.share(ctx, s.resumption); err != nil {
-			return nil, fmt.Errorf("resuming: %w", err)
+			return fmt.Errorf("resuming: %w", err)
 		}
 	}
 	if s.cutOverRanks() || s.comm.Rank() == 0 { // GradFusion copies to the others
-		return s.resumption, s.resumption.copyModel(s.blocks)
+		return s.resumption.copyModel(s.blocks)
 	}
-	return s.resumption, nil
+	return nil
 }
 
 // warnOfEarlier tells of checkpoints that a run which starts afresh replaces.
@@ -223,9 +222,19 @@ func (r *resumption) close() error {
 	return r.file.Close()
 }
 
+// release gives back what was read for the first step, which has all of it: the
+// file, which may have been replaced since, would take its room on the disk for as
+// long as the training goes.
+func (s *session) release() error {
+	err := s.resumption.close()
+	s.resumption = nil
+	return err
+}
+
 // resume sets the step and has the optimizer's state filled when it is there:
 // by rank 0 from the checkpoint, on the others by a broadcast.
-func (s *session) resume(ctx context.Context, r *resumption) error {
+func (s *session) resume(ctx context.Context) error {
+	r := s.resumption
 	if r == nil {
 		if s.job.Resume && s.comm.Rank() == 0 {
 			s.warnings = append(s.warnings, fmt.Sprintf("no checkpoint in %s: starting afresh", s.cfg.Checkpoint.Dir))

@@ -56,7 +56,7 @@ type session struct {
 	last    evaluation
 	clock   struct{ evaluated, saved time.Time }
 
-	resumption *resumption // nil: the job starts afresh
+	resumption *resumption // until the first step; nil: the job starts afresh
 	resumed    string      // path of the checkpoint that the run continues
 	warnings   []string    // to be told when the run starts
 	states     []nn.State  // watched until a warning about BatchNorm is given
@@ -183,15 +183,14 @@ func (s *session) prepare(ctx context.Context) error {
 	if s.saver, err = newSaver(s); err != nil {
 		return err
 	}
-	resumed, err := s.load(ctx)
-	if err != nil {
+	if err := s.load(ctx); err != nil {
 		return err
 	}
 	s.fusion, err = parallel.NewGradFusion(ctx, s.stages, opt, s.fusionConfig())
 	if err != nil {
 		return err
 	}
-	if err := s.resume(ctx, resumed); err != nil {
+	if err := s.resume(ctx); err != nil {
 		return err
 	}
 	s.warnOfWire()
@@ -250,6 +249,9 @@ func (s *session) step(ctx context.Context, index int) error {
 	if err := s.update(index, o, rate); err != nil {
 		return err
 	}
+	if err := s.release(); err != nil {
+		return err
+	}
 	if err := s.verifyPartners(ctx, index+1); err != nil {
 		return err
 	}
@@ -278,7 +280,7 @@ func (s *session) close() error {
 	if s.saver != nil {
 		s.saver.settle()
 	}
-	errs = append(errs, s.resumption.close())
+	errs = append(errs, s.release())
 	if s.feeder != nil {
 		errs = append(errs, s.feeder.loader.Close())
 	}
