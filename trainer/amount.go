@@ -1,21 +1,6 @@
 package trainer
 
-import (
-	"fmt"
-	"strings"
-)
-
-// many writes a number of things.
-func many(n int, noun string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(noun, "ch"):
-		noun += "es"
-	default:
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
+import "fmt"
 
 // amount writes a number of bytes in the unit that suits it.
 func amount(bytes float64) string {

@@ -71,7 +71,7 @@ func costsFrom(c *config.Config, counted []parallel.BlockCost) ([]parallel.Block
 		return nil, c.Errorf("parallel.cuts", "parallel.cuts: %s: %v", name, err)
 	}
 	if len(costs) != len(counted) {
-		return nil, c.Errorf("parallel.cuts", "parallel.cuts: %s has %s, the model has %d", name, many(len(costs), "block"), len(counted))
+		return nil, c.Errorf("parallel.cuts", "parallel.cuts: %s has %s, the model has %d", name, config.Plural(len(costs), "block"), len(counted))
 	}
 	for i := range costs {
 		if costs[i].Name != counted[i].Name {

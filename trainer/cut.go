@@ -49,10 +49,10 @@ func scheduleFor(c *config.Config, written schedule.Schedule, ranks, micros int)
 	}
 	if has := written.Micros(); has < micros {
 		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s runs %s, and a step has %d here; write a longer one, or choose other data.batch and train.micro_batch",
-			p.Schedule, many(has, "micro-batch"), micros)
+			p.Schedule, config.Plural(has, "micro-batch"), micros)
 	}
 	if len(written) != ranks {
-		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s has %s, parallel.pipeline is %d", p.Schedule, many(len(written), "rank"), ranks)
+		return nil, c.Errorf("parallel.schedule", "parallel.schedule: %s has %s, parallel.pipeline is %d", p.Schedule, config.Plural(len(written), "rank"), ranks)
 	}
 	return written.First(micros), nil
 }

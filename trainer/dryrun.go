@@ -92,12 +92,12 @@ func (d *dryRun) prepare() (err error) {
 // grid says how the ranks are arranged.
 func (d *dryRun) grid(w io.Writer) error {
 	p := d.cfg.Parallel
-	fmt.Fprintf(w, "%s on %s: pipeline %d x data %d x tensor %d, placement %s\n", d.model.Name, many(d.world, "rank"), p.Pipeline, d.columns, p.Tensor, d.cfg.Launch.Placement)
+	fmt.Fprintf(w, "%s on %s: pipeline %d x data %d x tensor %d, placement %s\n", d.model.Name, config.Plural(d.world, "rank"), p.Pipeline, d.columns, p.Tensor, d.cfg.Launch.Placement)
 	name := p.Schedule
 	if p.Pipeline == 1 {
 		name = "one stage"
 	}
-	fmt.Fprintf(w, "%s, micro-batches of up to %s, %d of them in the longest column of a step of %d\n", name, many(d.micro, "sample"), d.list.Micros(), d.cfg.Data.Batch)
+	fmt.Fprintf(w, "%s, micro-batches of up to %s, %d of them in the longest column of a step of %d\n", name, config.Plural(d.micro, "sample"), d.list.Micros(), d.cfg.Data.Batch)
 	if p.Pipeline > 1 {
 		fmt.Fprintf(w, "cut: %s", d.pipeline.Picture())
 	}

@@ -3,6 +3,7 @@ package trainer
 import (
 	"github.com/gradfusion/gradfusion/data"
 	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 // fitsMemory refuses a network or micro-batches that this host cannot hold,
@@ -33,7 +34,7 @@ func (s *session) fitsMemory(have, activations float64) error {
 			s.model.Name, parameters, amount(weights), amount(have))
 	}
 	return s.cfg.Errorf("train.micro_batch", "micro-batches of %s take at least %s for the ranks on this host, and there are %s; a smaller train.micro_batch accumulates gradients instead",
-		many(s.micro, "sample"), amount(samples), amount(have))
+		config.Plural(s.micro, "sample"), amount(samples), amount(have))
 }
 
 // activations returns how many bytes a forward pass keeps of each sample, in the

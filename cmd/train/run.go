@@ -125,13 +125,6 @@ func writable(file string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-func many(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
 // describe is a summary in a few lines.
 func describe(s *metrics.Summary, set, runDir string) string {
 	var b strings.Builder
@@ -139,7 +132,7 @@ func describe(s *metrics.Summary, set, runDir string) string {
 	if s.TokensPerSec != nil {
 		rate, unit = *s.TokensPerSec, "tokens"
 	}
-	fmt.Fprintf(&b, "%s on %s: %s on %s, %.0f %s/s\n", s.Model, set, many(s.Steps, "step"), many(s.WorldSize, "rank"), rate, unit)
+	fmt.Fprintf(&b, "%s on %s: %s on %s, %.0f %s/s\n", s.Model, set, config.Plural(s.Steps, "step"), config.Plural(s.WorldSize, "rank"), rate, unit)
 	if s.EvalAccuracy != nil && s.EvalLoss != nil {
 		fmt.Fprintf(&b, "test accuracy %.4f, test loss %.4f", *s.EvalAccuracy, *s.EvalLoss)
 		if s.TokensPerSec != nil {

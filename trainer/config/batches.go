@@ -10,12 +10,12 @@ func Columns(c *Config, world int) (int, error) {
 			key = "parallel.tensor"
 		}
 		return 0, c.Errorf(key, "%s cannot be divided into parallel.pipeline x parallel.tensor = %d x %d",
-			plural(world, "rank"), c.Parallel.Pipeline, c.Parallel.Tensor)
+			Plural(world, "rank"), c.Parallel.Pipeline, c.Parallel.Tensor)
 	}
 	columns := world / model
 	if want := c.Parallel.Data.Or(columns); want != columns {
 		return 0, c.Errorf("parallel.data", "parallel.data is %d, but %s in %d x %d stages and tensor parts make %s; leave it at auto, or start %s",
-			want, plural(world, "rank"), c.Parallel.Pipeline, c.Parallel.Tensor, plural(columns, "column"), plural(want*model, "rank"))
+			want, Plural(world, "rank"), c.Parallel.Pipeline, c.Parallel.Tensor, Plural(columns, "column"), Plural(want*model, "rank"))
 	}
 	return columns, nil
 }
@@ -31,10 +31,10 @@ func Batches(c *Config, columns int) (micro int, err error) {
 		return 0, c.Errorf("train.micro_batch", "train.micro_batch is %d, but a step has only data.batch = %d samples", given, batch)
 	case accumulate > 0 && batch%(columns*accumulate) != 0:
 		return 0, c.Errorf("train.accumulate", "train.accumulate = %d cannot be had: data.batch = %d is no multiple of %s x %d; "+
-			"change one of them, or write train.micro_batch, which need not divide the batch", accumulate, batch, plural(columns, "column"), accumulate)
+			"change one of them, or write train.micro_batch, which need not divide the batch", accumulate, batch, Plural(columns, "column"), accumulate)
 	case accumulate > 0 && given > 0 && given*columns*accumulate != batch:
 		return 0, c.Errorf("train.accumulate", "train.micro_batch = %d contradicts train.accumulate = %d: data.batch = %d over %s in %s makes micro-batches of %d; give one of the two",
-			given, accumulate, batch, plural(columns, "column"), plural(accumulate, "piece"), batch/(columns*accumulate))
+			given, accumulate, batch, Plural(columns, "column"), Plural(accumulate, "piece"), batch/(columns*accumulate))
 	case given > 0:
 		return given, nil
 	case accumulate > 0:

@@ -57,7 +57,7 @@ func (c *Config) checkPipeline() error {
 	}
 	if fixed, _ := schedule.StagesPerRank(p.Schedule, p.VirtualStages+1); fixed == per && c.wasGivenFor("parallel.virtual_stages", "parallel.schedule") {
 		return c.Errorf("parallel.virtual_stages", "parallel.virtual_stages is a setting of parallel.schedule: interleaved, looped-bfs; with parallel.schedule: %s, which has %s on each rank, it would be ignored",
-			p.Schedule, plural(per, "stage"))
+			p.Schedule, Plural(per, "stage"))
 	}
 	if n := len(p.Cuts); n > 0 && !IsFile(p.Cuts[0]) && n+1 != p.Pipeline*per {
 		return c.Errorf("parallel.cuts", "parallel.cuts makes %d stages; parallel.pipeline: %d with parallel.schedule: %s has %d",

@@ -87,9 +87,9 @@ func (e Every) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 func (e Every) String() string {
 	switch {
 	case e.Steps > 0:
-		return plural(e.Steps, "step")
+		return Plural(e.Steps, "step")
 	case e.Epochs > 0:
-		return plural(e.Epochs, "epoch")
+		return Plural(e.Epochs, "epoch")
 	case e.Time > 0:
 		return duration(e.Time)
 	}
@@ -266,11 +266,16 @@ func floatText(v float64, auto string) []byte {
 	return strconv.AppendFloat(nil, v, 'g', -1, 64)
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// Plural writes a number of things, as in "1 rank" and "2 micro-batches".
+func Plural(n int, noun string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(noun, "batch"):
+		noun += "es"
+	default:
+		noun += "s"
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return strconv.Itoa(n) + " " + noun
 }
 
 // duration drops the zero parts that time.Duration prints: 10m, not 10m0s.
