@@ -61,9 +61,14 @@ func (j *job) die(err error) error {
 		if first != err {
 			return // heard of, or closed
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		_ = j.config.Store.Set(ctx, j.key("failed"), []byte(err.Error())) // the others' time-outs remain
+		j.tell(err.Error(), "failed")
 	})
 	return first
+}
+
+// tell puts a last word under a key, also of one whose own time is over.
+func (j *job) tell(text string, key ...any) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = j.config.Store.Set(ctx, j.key(key...), []byte(text)) // the others' time-outs remain
 }

@@ -45,12 +45,18 @@ func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []i
 			return 0, fmt.Errorf("rank %d, communicator %s: waiting for rank %d: %w", j.config.Rank, name, order[turn-1], err)
 		}
 		if len(before[0]) != rootInfoSize { // why there is none
-			_ = j.config.Store.Set(ctx, j.key(name, "turn", turn), before[0])
+			j.tell(string(before[0]), name, "turn", turn)
 			return 0, fmt.Errorf("rank %d, communicator %s: an earlier rank failed: %s", j.config.Rank, name, before[0])
 		}
 		copy(info[:], before[0])
 	}
-	j.device.Joining.Lock()
+	select {
+	case j.device.Joining <- struct{}{}:
+	case <-ctx.Done():
+		err := fmt.Errorf("rank %d, communicator %s of ranks %v: its device makes another one: %w", j.config.Rank, name, ranks, context.Cause(ctx))
+		j.tell(err.Error(), name, "turn", turn)
+		return 0, err
+	}
 	type communicator struct {
 		handle uintptr
 		err    error
@@ -58,7 +64,7 @@ func (j *job) join(ctx context.Context, t *ascend.Thread, name string, ranks []i
 	made := make(chan communicator, 1)
 	var settled atomic.Bool // it is taken, or given up
 	go func() {             // ends when the library gives up, by HCCL_CONNECT_TIMEOUT
-		defer j.device.Joining.Unlock()
+		defer func() { <-j.device.Joining }()
 		var c communicator
 		c.err = t.Do(func() (err error) {
 			c.handle, err = j.create(ctx, name, ranks, turn, m, &info)
@@ -92,7 +98,7 @@ func (j *job) meet(ctx context.Context, name string, order []int, turn int) erro
 	for other := 1; other < len(order); other++ {
 		if _, err := j.config.Store.Wait(ctx, j.key(name, "here", other)); err != nil {
 			err = fmt.Errorf("rank %d, communicator %s: waiting for rank %d: %w", j.config.Rank, name, order[other], err)
-			_ = j.config.Store.Set(ctx, j.key(name, "turn", turn), []byte(err.Error())) // the others' time-outs remain
+			j.tell(err.Error(), name, "turn", turn)
 			return err
 		}
 	}
@@ -107,7 +113,7 @@ func (j *job) create(ctx context.Context, name string, ranks []int, turn int, m 
 	config := j.commConfig(m.mb)
 	if turn == 0 && m.table == "" && m.whole == 0 {
 		if err := j.failed("HcclGetRootInfo", name, ascend.Call(y.HcclGetRootInfo, uintptr(unsafe.Pointer(info)))); err != nil {
-			_ = j.config.Store.Set(ctx, j.key(name, "turn", turn), fmt.Appendf(nil, "rank %d: %v", j.config.Rank, err)) // the others' time-outs remain
+			j.tell(fmt.Sprintf("rank %d: %v", j.config.Rank, err), name, "turn", turn)
 			return 0, err
 		}
 	}

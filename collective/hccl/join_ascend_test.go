@@ -4,25 +4,33 @@ package hccl_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/store"
 )
 
-// tellingStore tells when the first rank takes its turn.
+// tellingStore tells when a key with a word is set. It does nothing for whose time
+// is over, as a Client does.
 type tellingStore struct {
 	*store.Local
+	word string
 	once sync.Once
 	set  chan struct{}
 }
 
 func (s *tellingStore) Set(ctx context.Context, key string, value []byte) error {
-	if strings.Contains(key, "/turn/") {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if strings.Contains(key, s.word) {
 		defer s.once.Do(func() { close(s.set) })
 	}
 	return s.Local.Set(ctx, key, value)
@@ -31,7 +39,7 @@ func (s *tellingStore) Set(ctx context.Context, key string, value []byte) error 
 // TestLateJoin: a communicator that comes to be after its rank has given up is ended.
 func TestLateJoin(t *testing.T) {
 	w := devices(t, 2)
-	meeting := &tellingStore{Local: store.NewLocal(), set: make(chan struct{})}
+	meeting := &tellingStore{Local: store.NewLocal(), word: "/turn/", set: make(chan struct{})}
 	of := func(rank int) hccl.Config {
 		return hccl.Config{Rank: rank, Size: 2, Device: w.devices[rank], Store: meeting, Namespace: "late"}
 	}
@@ -55,4 +63,38 @@ func TestLateJoin(t *testing.T) {
 	if w.comms[0] == nil { // else it came before rank 0 looked
 		require.ErrorIs(t, gaveUp, context.Canceled)
 	}
+}
+
+// TestJoinWaitsForTheDevice: a rank whose device makes another communicator waits
+// for it as long as a call may.
+func TestJoinWaitsForTheDevice(t *testing.T) {
+	w := devices(t, 1)
+	w.devices[0].Joining <- struct{}{}
+	defer func() { <-w.devices[0].Joining }()
+	_, err := hccl.New(t.Context(), hccl.Config{Size: 1, Device: w.devices[0], Store: store.NewLocal(), Namespace: "taken", Timeout: time.Millisecond})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "its device makes another one")
+}
+
+// TestMissingRank: the first rank loses patience with one that does not come, and
+// says so to the others, which have more.
+func TestMissingRank(t *testing.T) {
+	w := devices(t, 2)
+	meeting := &tellingStore{Local: store.NewLocal(), word: "/here/", set: make(chan struct{})}
+	var all errgroup.Group
+	for r, d := range w.devices {
+		all.Go(func() error {
+			c := hccl.Config{Rank: r, Size: 3, Device: d, Store: meeting, Namespace: "missing", Timeout: time.Minute}
+			if r == 0 {
+				<-meeting.set // by rank 1
+				c.Timeout = time.Millisecond
+			}
+			_, err := hccl.New(t.Context(), c)
+			if err == nil || !strings.Contains(err.Error(), "waiting for rank 2") {
+				return fmt.Errorf("rank %d: %w", r, err)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, all.Wait())
 }

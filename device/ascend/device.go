@@ -18,9 +18,9 @@ type Device struct {
 	context uintptr
 	main    *Thread
 
-	// Joining is held by whoever creates a communicator: the libraries allow one
-	// creation at a time for a device.
-	Joining sync.Mutex
+	// Joining has an element, put there by whoever creates a communicator: the
+	// libraries allow one creation at a time for a device.
+	Joining chan struct{}
 
 	mu     sync.Mutex
 	pinned []Pinned
@@ -39,7 +39,7 @@ func (l *Library) Open(index int) (*Device, error) {
 	case index < 0 || index >= n:
 		return nil, fmt.Errorf("device %d is missing: this process sees devices 0 to %d", index, n-1)
 	}
-	d := &Device{library: l, index: index}
+	d := &Device{library: l, index: index, Joining: make(chan struct{}, 1)}
 	d.main = d.thread()
 	err = d.main.Do(func() error {
 		if err := l.Check("aclrtSetDevice", Call(l.symbols.aclrtSetDevice, uintptr(uint32(index)))); err != nil {
