@@ -18,27 +18,29 @@ const (
 )
 
 // paces reports whether a call takes that way: where the algorithm is left to the
-// group.
+// group. It asks only for what all ranks have alike, which whether a rank gives an
+// output of its own is not.
 func (g *Group) paces(c *Call) bool {
 	n, rate := len(g.ranks), g.config.Links.Across.BytesPerSecond
 	auto := func(name string) bool { return name == "" || name == "auto" }
 	return c.Kind == plan.AllReduce && auto(c.Algorithm) && auto(g.config.Algorithm) &&
 		n > 1 && n <= pacedRanks && len(g.hosts) == n && rate > 0 && rate < pacedBelow &&
-		c.Out.Len == 0 && c.InBounds == nil && c.In.Size() >= pacedLeast
+		(c.Out.Len == 0 || c.Out.Len == c.In.Len) && c.InBounds == nil && c.In.Size() >= pacedLeast
 }
 
 func (g *Group) compilePaced(c *Call) *program {
 	a, n := g.assemble(c), len(g.ranks)
 	a.header.algorithm = pacedName
+	work := outMemory
+	if c.Out.Len == 0 {
+		work = inMemory
+	}
 	most := n * (smallLimit/c.typ().Size() - 4*codedGrain)
 	pieces := (c.In.Len + most - 1) / most
 	cuts := cutEvenly(0, c.In.Len, pieces)
-	part := func(p, owner int) region {
+	part := func(mem memory, p, owner int) region {
 		bounds := cutEvenly(cuts[p], cuts[p+1], n)
-		return region{inMemory, bounds[owner], bounds[owner+1]}
-	}
-	take := func(at region, from int, reduce bool) {
-		a.act(action{span: span{at: at}, kind: receiveAction, peer: from, reduce: reduce})
+		return region{mem, bounds[owner], bounds[owner+1]}
 	}
 	others := func(visit func(to, from int)) {
 		for step := 1; step < n; step++ {
@@ -48,16 +50,22 @@ func (g *Group) compilePaced(c *Call) *program {
 	for p := range pieces + pacedLag {
 		q := p - pacedLag
 		if p < pieces {
-			others(func(to, _ int) { a.send(to, part(p, to), true) })
-			others(func(_, from int) { take(part(p, g.rank), from, true) })
+			others(func(to, _ int) { a.send(to, part(inMemory, p, to), true) })
+			opens := work == outMemory
+			others(func(_, from int) {
+				a.act(action{span: span{at: part(work, p, g.rank)}, kind: receiveAction, peer: from, reduce: true, opens: opens, left: part(inMemory, p, g.rank)})
+				opens = false
+			})
 		}
 		if q >= 0 && q < pieces {
-			others(func(to, _ int) { a.send(to, part(q, g.rank), false) })
-			others(func(_, from int) { take(part(q, from), from, false) })
+			others(func(to, _ int) { a.send(to, part(work, q, g.rank), false) })
+			others(func(_, from int) {
+				a.act(action{span: span{at: part(work, q, from)}, kind: receiveAction, peer: from})
+			})
 		}
 	}
 	if c.Op == Mean {
-		a.divide = region{inMemory, 0, c.In.Len}
+		a.divide = region{work, 0, c.In.Len}
 	}
 	a.inline = false // it sends ahead of what it receives
 	return a.program
