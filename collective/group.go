@@ -23,9 +23,9 @@ type GroupConfig struct {
 	Timeout time.Duration
 	// Algorithm selects for calls that name none, as plan.ParseSelection reads
 	// it: "ring", or "tree:64KiB,ring". "" or "auto": the cheapest by
-	// plan.Choose.
+	// plan.Choose, or a paced all-reduce where Links are slow.
 	Algorithm string
-	// Links is what Choose reckons with.
+	// Links is what that choice reckons with.
 	Links plan.Links
 	// Events receives the spans Call and CallWait, of Exchange on the lanes
 	// "NAME send" and "NAME receive"; nil drops them.
