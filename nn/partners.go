@@ -18,10 +18,10 @@ import (
 type Partners interface {
 	Rank() int
 	Size() int
-	// Start begins to replace buf (floating-point numbers) on every partner by op over all
-	// partners' values: the same bits on each. buf belongs to the call until
-	// Wait returns; calls run in the order in which they were started. label
-	// names the layer, for reports.
+	// Start begins to replace buf (floating-point numbers) on every partner by op
+	// over all partners' values: the same bits on each. buf belongs to the call
+	// until Wait returns; calls run in the order in which they were started.
+	// label names the layer, for reports.
 	Start(op device.ReduceOp, buf device.Buf, label string) Pending
 }
 
