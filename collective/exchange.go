@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,19 @@ func (l *exchangeLane) signal() {
 	}
 }
 
+// asked reports that somebody waits for the oldest part, or for one behind it, which
+// comes no sooner: a receive that was posted ahead may be for a long time after.
+func (l *exchangeLane) asked() bool {
+	l.group.mu.Lock()
+	defer l.group.mu.Unlock()
+	return l.askedLocked()
+}
+
+// askedLocked is asked while g.mu is held.
+func (l *exchangeLane) askedLocked() bool {
+	return slices.ContainsFunc(l.queue[l.head:], func(p exchangePart) bool { return p.work.asked() })
+}
+
 func (g *Group) laneTo(at lane) *exchangeLane {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,7 +107,7 @@ func (g *Group) laneLocked(at lane) *exchangeLane {
 		l.name = "receive"
 	}
 	l.spans = g.config.Name + " " + l.name
-	l.guard.group = g
+	l.guard.group, l.guard.lane = g, l
 	l.sender = sender{group: g, ctx: g.ctx, tag: g.tag(exchangeChannel), latest: &l.latest}
 	l.receiver.init(g, g.ctx, g.tag(exchangeChannel), &l.latest)
 	g.lanes[at] = l

@@ -13,8 +13,9 @@ import (
 // and allocates nothing when calls share a context.
 type guard struct {
 	group   *Group
-	waiting atomic.Int32 // the rank waited for, or -1
-	sender  *sender      // knows whom a send waits for
+	waiting atomic.Int32  // the rank waited for, or -1
+	sender  *sender       // knows whom a send waits for
+	lane    *exchangeLane // whose parts it watches; nil: it watches calls
 
 	mu       sync.Mutex
 	work     *Work
@@ -86,8 +87,8 @@ func (d *guard) expired() {
 	peer := d.peer()
 	timeout := d.group.config.Timeout
 	left := time.Until(d.deadline)
-	if left <= 0 && d.work.unasked() {
-		left = timeout // whoever asks for it waits no longer than that
+	if d.lane != nil && !d.lane.asked() {
+		left = timeout // whoever asks for it waits no longer than that, and not much less
 		d.deadline = time.Now().Add(left)
 	}
 	if left > 0 {

@@ -39,7 +39,7 @@ type Pending struct {
 	Peer     int  // the rank of the Group that it waits for, as far as is known, or -1
 	Exchange bool // Sequence counts messages of one direction with Peer
 	Recv     bool // that direction
-	Ahead    bool // a part of an Exchange that no goroutine waits for yet
+	Ahead    bool // a part of an Exchange that nobody waits for yet, nor for one behind it
 }
 
 // Progress looks at the Group from any goroutine, also while calls run.
@@ -64,7 +64,7 @@ func (g *Group) Progress() Progress {
 		part := l.queue[l.head]
 		b := part.buf
 		p.Pending = append(p.Pending, Pending{
-			Sequence: l.done.Load() + 1, Call: fmt.Sprintf("%s of %d %v", l.name, b.Len, b.Type), Peer: l.peer, Exchange: true, Recv: l.recv, Ahead: !part.work.waited.Load(),
+			Sequence: l.done.Load() + 1, Call: fmt.Sprintf("%s of %d %v", l.name, b.Len, b.Type), Peer: l.peer, Exchange: true, Recv: l.recv, Ahead: !l.askedLocked(),
 		})
 	}
 	slices.SortFunc(p.Pending, func(a, b Pending) int { return a.Peer - b.Peer })

@@ -104,7 +104,6 @@ func (w *Work) Wait(ctx context.Context) error {
 	if ended {
 		return w.Err()
 	}
-	w.waited.Store(true)
 	select {
 	case <-w.Done():
 		return w.Err()
@@ -127,12 +126,12 @@ func (w *Work) unfinished() (Call, bool) {
 	return w.call, !w.ended.Load()
 }
 
-// unasked reports that w is an Exchange that nobody waits for yet, nor for its end
-// by Done: a receive that was posted ahead may be for a long time after.
-func (w *Work) unasked() bool {
+// asked reports that somebody waits for w's end, by Done or, where no call is to be
+// run, by Wait.
+func (w *Work) asked() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.call.Kind == pointToPoint && w.done == nil && !w.waited.Load()
+	return w.done != nil
 }
 
 func (w *Work) hasEnded() bool { return w.ended.Load() }
