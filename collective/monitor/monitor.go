@@ -76,15 +76,13 @@ func (m *Monitor) Close() error {
 	var err error
 	m.closing.Do(func() {
 		m.cancel()
-		var ended sync.WaitGroup // what still asks the store may take as long as the last beat
-		ended.Go(m.running.Wait)
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 		defer cancel()
 		m.showing.Lock()
 		m.count++
 		err = m.Store.Set(ctx, m.beatKey(m.Rank), (&beat{Count: m.count, Left: true}).encode())
 		m.showing.Unlock()
-		ended.Wait()
+		m.running.Wait() // later, as what still asks the store may take as long as the last beat
 	})
 	if err != nil {
 		return fmt.Errorf("monitor of rank %d: %w", m.Rank, err)
