@@ -15,15 +15,12 @@ import (
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/device/ascend"
+	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
-
-// librariesVariable names the directory of the simulated libraries, where they
-// were built.
-const librariesVariable = "ASCEND_TEST_LIBRARIES"
 
 // acceleratorNames lists the backends that combinations are drawn for too.
 func acceleratorNames() []string {
-	if os.Getenv(librariesVariable) == "" {
+	if os.Getenv(ascendsim.LibrariesVariable) == "" {
 		return nil
 	}
 	return []string{"ascend"}
@@ -32,7 +29,7 @@ func acceleratorNames() []string {
 // acceleratorWorld runs f on every rank, each with a device.
 func acceleratorWorld(t *testing.T, ranks int, f func(context.Context, collective.Comm) error) {
 	t.Setenv("HCCL_HOST_SOCKET_PORT_RANGE", "auto")
-	library, err := ascend.Load(ascend.Config{Dir: os.Getenv(librariesVariable)})
+	library, err := ascend.Load(ascend.Config{Dir: os.Getenv(ascendsim.LibrariesVariable)})
 	require.NoError(t, err)
 	meeting := store.NewLocal()
 	g, ctx := errgroup.WithContext(t.Context())

@@ -34,7 +34,7 @@ func TestLayouts(t *testing.T) {
 				continue // TestConformance
 			}
 			t.Run(string(layout)+"/"+chip, func(t *testing.T) {
-				out, err := again(t, libraries, "^TestConformance$", "ASCENDSIM_CHIP="+chip)
+				out, err := ascendsim.Again(t, libraries, "^TestConformance$", "ASCENDSIM_CHIP="+chip)
 				require.NoError(t, err, "%s", out)
 			})
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
 
 // sums runs all-reduces until one fails.
@@ -152,7 +153,7 @@ func TestMisuse(t *testing.T) {
 // faulted runs a test of this program under faults of the simulator.
 func faulted(t *testing.T, test, faults string, env ...string) {
 	t.Helper()
-	out, err := again(t, "", "^"+test+"$", append(env, "ASCENDSIM_FAULTS="+faults, "ASCEND_TEST_FAULTS=1")...)
+	out, err := ascendsim.Again(t, "", "^"+test+"$", append(env, "ASCENDSIM_FAULTS="+faults, "ASCEND_TEST_FAULTS=1")...)
 	require.NoError(t, err, "%s", out)
 }
 
@@ -190,7 +191,7 @@ func TestFailingSums(t *testing.T) {
 
 // TestBadTimeout is trap 8: a value out of range is no time-out but a failure.
 func TestBadTimeout(t *testing.T) {
-	out, err := again(t, "", "^TestRefusedWorld$", "HCCL_CONNECT_TIMEOUT=5", "ASCEND_TEST_FAULTS=EI0001")
+	out, err := ascendsim.Again(t, "", "^TestRefusedWorld$", "HCCL_CONNECT_TIMEOUT=5", "ASCEND_TEST_FAULTS=EI0001")
 	require.NoError(t, err, "%s", out)
 }
 

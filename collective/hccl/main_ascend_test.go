@@ -4,15 +4,12 @@ package hccl_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -22,26 +19,9 @@ import (
 	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
 
-// The simulated libraries of one layout are loaded into one process; tests of
-// another layout, chip or fault run this program again.
-const librariesVariable = "ASCEND_TEST_LIBRARIES"
-
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if os.Getenv(librariesVariable) == "" {
-		dir, err := os.MkdirTemp("", "ascend")
-		if err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(dir)
-		libraries, err := ascendsim.Build(dir, ascendsim.CANN8, "")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err, "\nThese tests need gcc: on Debian or Ubuntu, apt-get install gcc libc6-dev")
-			return 1
-		}
-		os.Setenv(librariesVariable, libraries)
-	}
 	for name, value := range map[string]string{
 		"HCCL_HOST_SOCKET_PORT_RANGE": "auto", "ASCENDSIM_CONNECT_TIMEOUT_MS": "20000", "ASCENDSIM_EXEC_TIMEOUT_MS": "60000",
 	} {
@@ -49,25 +29,7 @@ func run(m *testing.M) int {
 			os.Setenv(name, value)
 		}
 	}
-	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-// again runs tests of this program with other libraries or variables.
-func again(t *testing.T, libraries, tests string, env ...string) (output string, err error) {
-	t.Helper()
-	if libraries == "" {
-		libraries = os.Getenv(librariesVariable)
-	}
-	args := []string{"-test.run", tests, "-test.count=1", fmt.Sprintf("-test.short=%v", testing.Short())}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(append(os.Environ(), librariesVariable+"="+libraries), env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return ascendsim.Main(m)
 }
 
 // world is n ranks of this process, each with a device of its own.
@@ -89,7 +51,7 @@ func start(tb testing.TB, n int, settings ...func(*hccl.Config)) *world {
 // devices opens those of a world of n ranks, which have no Comms yet.
 func devices(tb testing.TB, n int) *world {
 	tb.Helper()
-	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(librariesVariable)})
+	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(ascendsim.LibrariesVariable)})
 	require.NoError(tb, err)
 	w := &world{library: l, comms: make([]collective.Comm, n)}
 	for r := range n {

@@ -74,7 +74,7 @@ func TestPaddedParts(t *testing.T) {
 	libraries, err := ascendsim.Build(t.TempDir(), ascendsim.Old, "")
 	require.NoError(t, err)
 	for _, tt := range []struct{ libraries, env string }{{libraries, "ASCENDSIM_CHIP=910B"}, {"", "ASCENDSIM_CHIP=910A"}} {
-		out, err := again(t, tt.libraries, "^TestNativeParts$", "ASCEND_TEST_PADDED=1", tt.env)
+		out, err := ascendsim.Again(t, tt.libraries, "^TestNativeParts$", "ASCEND_TEST_PADDED=1", tt.env)
 		require.NoError(t, err, "%s", out)
 	}
 }

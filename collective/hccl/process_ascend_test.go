@@ -18,6 +18,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/device/ascend"
+	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
 
 // TestProcesses: each rank is a process of its own, with and without a dying one.
@@ -73,7 +74,7 @@ func TestRankProcess(t *testing.T) {
 	client, err := store.Dial(ctx, os.Getenv("ASCEND_TEST_STORE"), "token")
 	require.NoError(t, err)
 	defer client.Close()
-	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(librariesVariable)})
+	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(ascendsim.LibrariesVariable)})
 	require.NoError(t, err)
 	d, err := l.Open(rank)
 	require.NoError(t, err)

@@ -81,7 +81,7 @@ func TestSubsWithoutSplitting(t *testing.T) {
 	libraries, err := ascendsim.Build(t.TempDir(), ascendsim.Old, "")
 	require.NoError(t, err)
 	for _, tt := range []struct{ libraries, env string }{{libraries, "ASCENDSIM_OLD=1"}, {"", "ASCENDSIM_NO_SUBS=1"}} {
-		out, err := again(t, tt.libraries, "^TestSubsByRootInfo$", "ASCEND_TEST_FAULTS=1", tt.env)
+		out, err := ascendsim.Again(t, tt.libraries, "^TestSubsByRootInfo$", "ASCEND_TEST_FAULTS=1", tt.env)
 		require.NoError(t, err, "%s", out)
 	}
 }

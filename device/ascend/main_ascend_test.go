@@ -3,57 +3,27 @@
 package ascend
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
 
-// The simulated libraries of one layout are loaded into one process; tests of
-// another layout run this program again.
-const librariesVariable = "ASCEND_TEST_LIBRARIES"
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv(librariesVariable) == "" {
-		dir, err := os.MkdirTemp("", "ascend")
-		if err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(dir)
-		libraries, err := ascendsim.Build(dir, ascendsim.CANN8, "")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err, "\nThese tests need gcc: on Debian or Ubuntu, apt-get install gcc libc6-dev")
-			return 1
-		}
-		os.Setenv(librariesVariable, libraries)
-	}
-	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
+func TestMain(m *testing.M) { os.Exit(ascendsim.Main(m)) }
 
 // again runs this program's tests with other libraries.
 func again(t *testing.T, libraries, tests string, env ...string) {
-	cmd := exec.Command(os.Args[0], "-test.run", tests, "-test.count=1")
-	cmd.Env = append(append(os.Environ(), librariesVariable+"="+libraries), env...)
-	out, err := cmd.CombinedOutput()
+	t.Helper()
+	out, err := ascendsim.Again(t, libraries, tests, env...)
 	require.NoError(t, err, "%s", out)
 }
 
 // open loads the simulated runtime and opens a device; both are closed, and what
 // is left counted, when the test ends.
 func open(t *testing.T, index int) *Device {
-	l, err := Load(Config{Dir: os.Getenv(librariesVariable)})
+	l, err := Load(Config{Dir: os.Getenv(ascendsim.LibrariesVariable)})
 	require.NoError(t, err)
 	d, err := l.Open(index)
 	require.NoError(t, err)

@@ -1,7 +1,8 @@
 // Package ascendsim builds simulated Ascend libraries for tests: libascendcl and
 // libhccl (and libhcomm, as CANN 9 has it) in C, with the vendor's symbols and
 // types, written from the interface's description alone and apart from the
-// binding that it tests. Nothing here has met a device.
+// binding that it tests. Nothing here has met a device. Main and Again serve the
+// tests of packages that load them.
 //
 // It is stricter than the hardware where that helps to find mistakes: device
 // addresses cannot be touched by the host, a thread without a context is refused,
