@@ -133,7 +133,7 @@ func (p *linkProbe) measure(peer int) (plan.Link, error) {
 		if err != nil {
 			return plan.Link{}, err
 		}
-		rate = float64(bytes) / took.Seconds()
+		rate = float64(bytes) / max(took-samples[0].Time, 1).Seconds() // without what an empty message takes
 		if took >= linkEnough || bytes == linkMost {
 			break
 		}

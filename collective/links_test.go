@@ -1,7 +1,12 @@
 package collective_test
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -50,6 +55,40 @@ func TestMeasureLinks(t *testing.T) {
 			require.Equal(t, tt.host, links.Host.BytesPerSecond > 0, "hosts %v: %v", tt.hosts, links)
 			require.NoError(t, ranks[r].Close())
 		}
+	}
+}
+
+// distant sends messages over a way that is long, at a rate.
+type distant struct {
+	onHosts
+	delay time.Duration
+	rate  float64
+}
+
+func (t distant) Send(ctx context.Context, to int, tag collective.Tag, b []byte) error {
+	<-time.After(t.delay + time.Duration(float64(len(b))/t.rate*1e9)) // of the bubble's clock
+	return t.onHosts.Send(ctx, to, tag, b)
+}
+
+// TestMeasureDistantLinks: how long a way is says nothing about its rate.
+func TestMeasureDistantLinks(t *testing.T) {
+	for _, delay := range []time.Duration{0, 100 * time.Microsecond, 40 * time.Millisecond, 80 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			var all errgroup.Group
+			for _, tr := range inproc.New(2) {
+				all.Go(func() error {
+					links, err := collective.MeasureLinks(t.Context(), distant{onHosts{tr, [][]int{{0}, {1}}}, delay, 125e6})
+					if err != nil {
+						return err
+					}
+					if rate := links.Across.BytesPerSecond; math.Abs(rate-125e6) > 6e6 { // two digits
+						return fmt.Errorf("%.3g bytes a second over a way of %v", rate, delay)
+					}
+					return tr.Close()
+				})
+			}
+			require.NoError(t, all.Wait())
+		})
 	}
 }
 
