@@ -115,9 +115,10 @@ func TestWireGrid(t *testing.T) {
 			c.layout = layout{ranks: 1 + r.IntN(4), pipeline: 1}
 		}
 		c.then, c.stopAfter = c.layout, 1+r.IntN(gridSteps-1)
+		t.Logf("seed %d, combination %d: %+v", seed, i, c)
 		whole := c
 		whole.stopAfter = 0
-		require.Equal(t, whole.run(t).StateSHA256, c.run(t).StateSHA256, "seed %d, combination %d: %+v", seed, i, c)
+		require.Equal(t, whole.run(t).StateSHA256, c.run(t).StateSHA256)
 		_, err := config.Load("", config.Sources{Set: []string{"train.deterministic=world", "fusion.wire=" + c.wire}})
 		require.ErrorContains(t, err, "refused under train.deterministic: world")
 	}

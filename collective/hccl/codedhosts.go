@@ -46,8 +46,8 @@ func (c *Comm) codedAcrossHosts(p *pending) error {
 		x.mine = make([]float32, x.columns[x.place+1]-x.columns[x.place])
 		x.parts = plan.Cut(len(x.mine), len(c.hosts))
 	}
-	for _, pass := range []func() *pass{x.gather, x.exchange, x.results, x.spread} {
-		w := pass()
+	for _, step := range []func() *pass{x.gather, x.exchange, x.results, x.spread} {
+		w := step()
 		p.sent, p.received = p.sent+w.inBytes, p.received+w.outBytes
 		if err := c.through(p, w); err != nil {
 			return err
@@ -120,18 +120,18 @@ func (x *crossing) others(visit func(site, rank, size, at int)) (bytes int) {
 
 func (x *crossing) exchange() *pass {
 	codec, send, receive := x.p.call.Codec, x.none(), x.none()
-	var places []int // of what comes, one after another
+	peers := 0 // whose parts come one after another
 	if x.works() {
 		own, _ := x.part(x.site)
 		x.sum = make([]byte, codec.EncodedLen(len(own)))
 	}
 	sent := x.others(func(_, rank, size, at int) {
 		send.set(rank, size, at)
-		receive.set(rank, len(x.sum), len(places)*len(x.sum))
-		places = append(places, len(places)*len(x.sum))
+		receive.set(rank, len(x.sum), peers*len(x.sum))
+		peers++
 	})
 	w := x.unequal(device.U8, send, receive)
-	w.inBytes, w.outBytes = sent, len(places)*len(x.sum)
+	w.inBytes, w.outBytes = sent, peers*len(x.sum)
 	w.fill = func(host []byte) {
 		x.others(func(site, _, size, at int) {
 			if values, from := x.part(site); len(values) > 0 {
@@ -148,8 +148,8 @@ func (x *crossing) exchange() *pass {
 			return nil
 		}
 		codec.Begin(own, at)
-		for _, place := range places {
-			codec.DecodeAdd(own, host[place:place+len(x.sum)])
+		for i := range peers {
+			codec.DecodeAdd(own, host[i*len(x.sum):][:len(x.sum)])
 		}
 		if x.p.call.Op == collective.Mean {
 			collective.Divide(device.FromF32(own), len(x.ranks))

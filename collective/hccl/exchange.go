@@ -213,7 +213,7 @@ func (l *channel) carry(m *message) error {
 	d := c.device
 	deadline := time.Now().Add(c.config.Timeout)
 	err := l.thread.Do(func() (err error) {
-		if err := errors.Join(growPinned(d, &l.host, size), growMemory(d, &l.memory, size)); err != nil {
+		if err := errors.Join(d.GrowHost(&l.host, size), d.Grow(&l.memory, size)); err != nil {
 			return c.ran(err, l.name)
 		}
 		it := item{direction: itemSend, buffer: l.memory.At, count: uint64(m.buf.Len), typ: int32(c.chip.moved(m.buf.Type))}

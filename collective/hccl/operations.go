@@ -92,12 +92,16 @@ func (c *Comm) receive(w *pass, b device.Buf, finish func(device.Buf)) {
 	}
 }
 
-// mean is the second half of a mean that was summed.
-func (c *Comm) mean(op collective.Op) func(device.Buf) {
-	if op != collective.Mean {
-		return nil
+// mean says how a sum becomes a mean: 16-bit floats are scaled before, others are
+// divided after.
+func (c *Comm) mean(op collective.Op, t device.Type) (scaled bool, finish func(device.Buf)) {
+	switch {
+	case op != collective.Mean:
+		return false, nil
+	case isHalf(t):
+		return true, nil
 	}
-	return func(b device.Buf) { collective.Divide(b, len(c.ranks)) }
+	return false, func(b device.Buf) { collective.Divide(b, len(c.ranks)) }
 }
 
 // whole does the operations on vectors that every rank holds whole.
@@ -150,10 +154,9 @@ func (c *Comm) piece(call *collective.Call, in, out device.Buf) *pass {
 		}
 		return w
 	}
-	finish := c.mean(call.Op)
-	c.send(w, in)
-	if call.Op == collective.Mean && isHalf(in.Type) {
-		w.source, finish = 0, nil
+	scaled, finish := c.mean(call.Op, in.Type)
+	if c.send(w, in); scaled {
+		w.source = 0
 		w.fill = func(host []byte) { scale(device.FromBytes(in.Type, host), in, len(c.ranks)) }
 	}
 	if call.Kind == plan.AllReduce {
@@ -185,6 +188,14 @@ func (c *Comm) cuts(bounds []int, length int) ([]int, error) {
 	return bounds, nil
 }
 
+// checkPart refuses what is not as long as this rank's part.
+func (c *Comm) checkPart(part device.Buf, bounds []int) error {
+	if n := bounds[c.rank+1] - bounds[c.rank]; part.Len != n {
+		return fmt.Errorf("a part of %d elements where %d are this rank's", part.Len, n)
+	}
+	return nil
+}
+
 // widest is the length of the longest part; equal tells whether all are.
 func widest(bounds []int) (most int, equal bool) {
 	equal = true
@@ -207,8 +218,8 @@ func (c *Comm) allGather(p *pending) error {
 	if call.Out.Len == 0 {
 		part = whole.Slice(bounds[c.rank], bounds[c.rank+1])
 	}
-	if part.Len != bounds[c.rank+1]-bounds[c.rank] {
-		return fmt.Errorf("a part of %d elements where %d are this rank's", part.Len, bounds[c.rank+1]-bounds[c.rank])
+	if err := c.checkPart(part, bounds); err != nil {
+		return err
 	}
 	if whole.Len == 0 {
 		p.end(nil)

@@ -3,8 +3,6 @@
 package hccl
 
 import (
-	"fmt"
-
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/ascend"
@@ -56,8 +54,8 @@ func (c *Comm) gather(p *pending) error {
 	if call.Out.Len == 0 {
 		part = whole.Slice(bounds[c.rank], bounds[c.rank+1])
 	}
-	if part.Len != bounds[c.rank+1]-bounds[c.rank] {
-		return fmt.Errorf("a part of %d elements where %d are this rank's", part.Len, bounds[c.rank+1]-bounds[c.rank])
+	if err := c.checkPart(part, bounds); err != nil {
+		return err
 	}
 	return c.flyParts(p, typeOf(call), part, whole, c.only(call.Root, part.Len), countsOf(bounds))
 }

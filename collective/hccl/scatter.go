@@ -3,8 +3,6 @@
 package hccl
 
 import (
-	"fmt"
-
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/ascend"
@@ -21,8 +19,8 @@ func (c *Comm) reduceScatter(p *pending) error {
 	if own.Len == 0 {
 		own = in.Slice(bounds[c.rank], bounds[c.rank+1])
 	}
-	if own.Len != bounds[c.rank+1]-bounds[c.rank] {
-		return fmt.Errorf("a part of %d elements where %d are this rank's", own.Len, bounds[c.rank+1]-bounds[c.rank])
+	if err := c.checkPart(own, bounds); err != nil {
+		return err
 	}
 	if in.Len == 0 {
 		p.end(nil)
@@ -34,10 +32,7 @@ func (c *Comm) reduceScatter(p *pending) error {
 		p.sent, p.received = w.inBytes, w.outBytes
 		return c.fly(p, w)
 	}
-	finish, scaled := c.mean(call.Op), call.Op == collective.Mean && isHalf(in.Type)
-	if scaled {
-		finish = nil
-	}
+	scaled, finish := c.mean(call.Op, in.Type)
 	w := c.reducing(call.Op, in, own, bounds, scaled)
 	w.last = true
 	c.receive(w, own, finish)
@@ -90,34 +85,10 @@ func (c *Comm) reducing(o collective.Op, in, own device.Buf, bounds []int, scale
 // rank knows its own part only.
 func (c *Comm) scatter(p *pending) error {
 	call := &p.call
-	if _, equal := widest(call.InBounds); equal && len(call.InBounds) == len(c.ranks)+1 && c.library.newer.HcclScatter != 0 {
-		return c.scatterEqual(p)
-	}
-	if c.rank != call.Root {
-		own := output(call)
-		return c.flyParts(p, typeOf(call), device.Buf{}, own, c.only(0, 0), c.only(call.Root, own.Len))
-	}
-	bounds, err := c.cuts(call.InBounds, call.In.Len)
-	if err != nil {
-		return err
-	}
-	own := call.Out
-	if own.Len == 0 {
-		own = call.In.Slice(bounds[c.rank], bounds[c.rank+1])
-	}
-	if own.Len != bounds[c.rank+1]-bounds[c.rank] {
-		return fmt.Errorf("a part of %d elements where %d are this rank's", own.Len, bounds[c.rank+1]-bounds[c.rank])
-	}
-	return c.flyParts(p, typeOf(call), call.In, own, countsOf(bounds), c.only(call.Root, own.Len))
-}
-
-// scatterEqual scatters parts of one size.
-func (c *Comm) scatterEqual(p *pending) error {
-	call, n := &p.call, p.call.InBounds[1]-p.call.InBounds[0]
-	own := call.Out
-	if c.rank == call.Root {
-		bounds, err := c.cuts(call.InBounds, call.In.Len)
-		if err != nil {
+	isRoot, own, bounds := c.rank == call.Root, call.Out, call.InBounds
+	if isRoot {
+		var err error
+		if bounds, err = c.cuts(bounds, call.In.Len); err != nil {
 			return err
 		}
 		if own.Len == 0 {
@@ -126,19 +97,35 @@ func (c *Comm) scatterEqual(p *pending) error {
 	} else {
 		own = output(call)
 	}
-	if own.Len != n {
-		return fmt.Errorf("a part of %d elements where %d are this rank's", own.Len, n)
+	known := len(call.InBounds) == len(c.ranks)+1
+	if known || isRoot {
+		if err := c.checkPart(own, bounds); err != nil {
+			return err
+		}
 	}
-	if n == 0 {
+	_, equal := widest(call.InBounds)
+	switch {
+	case known && equal && c.library.newer.HcclScatter != 0:
+		return c.scatterEqual(p, own)
+	case isRoot:
+		return c.flyParts(p, typeOf(call), call.In, own, countsOf(bounds), c.only(call.Root, own.Len))
+	}
+	return c.flyParts(p, typeOf(call), device.Buf{}, own, c.only(0, 0), c.only(call.Root, own.Len))
+}
+
+// scatterEqual scatters parts of one size, of which own is this rank's.
+func (c *Comm) scatterEqual(p *pending, own device.Buf) error {
+	if own.Len == 0 {
 		p.end(nil)
 		return nil
 	}
+	call := &p.call
 	moved, root := c.chip.moved(typeOf(call)), uintptr(uint32(call.Root))
 	w := &pass{op: "HcclScatter", last: true, call: func(in, out uintptr, s ascend.Stream) int32 {
 		if c.rank != call.Root {
 			in = 0
 		}
-		return ascend.Call(c.library.newer.HcclScatter, in, out, uintptr(n), moved, root, c.handle, uintptr(s))
+		return ascend.Call(c.library.newer.HcclScatter, in, out, uintptr(own.Len), moved, root, c.handle, uintptr(s))
 	}}
 	if c.rank == call.Root {
 		c.send(w, call.In)

@@ -51,61 +51,24 @@ func newSlot(d *ascend.Device) (*slot, error) {
 	return s, nil
 }
 
-// smallest is the least memory of a slot; operations want addresses also where
-// they move nothing.
-const smallest = 4096
-
-func grown(have, need int) int {
-	if need = max(need, smallest); have >= need {
-		return 0
-	}
-	return max(need, have*3/2)
-}
-
-// growPinned makes pinned memory as long as is needed, on a thread of the device; no
-// stream has work with it. What was in it is lost.
-func growPinned(d *ascend.Device, m *ascend.Pinned, need int) error {
-	n := grown(len(m.Bytes), need)
-	if n == 0 {
-		return nil
-	}
-	err := d.FreeHost(*m)
-	if *m = (ascend.Pinned{}); err == nil {
-		*m, err = d.MallocHost(n)
-	}
-	return err
-}
-
-// growMemory is growPinned for the device's memory.
-func growMemory(d *ascend.Device, m *ascend.Memory, need int) error {
-	n := grown(m.Size, need)
-	if n == 0 {
-		return nil
-	}
-	err := d.Free(*m)
-	if *m = (ascend.Memory{}); err == nil {
-		*m, err = d.Malloc(n)
-	}
-	return err
-}
-
 // fit makes room, on a thread of the device; the slot has no work.
 func (s *slot) fit(d *ascend.Device, p *pass) error {
 	var errs []error
 	if p.source == 0 {
-		errs = append(errs, growPinned(d, &s.hostIn, p.inBytes))
+		errs = append(errs, d.GrowHost(&s.hostIn, p.inBytes))
 	}
 	if p.target == 0 {
-		errs = append(errs, growPinned(d, &s.hostOut, p.outBytes))
+		errs = append(errs, d.GrowHost(&s.hostOut, p.outBytes))
 	}
-	return errors.Join(append(errs, growMemory(d, &s.in, max(p.inBytes, p.needIn)), growMemory(d, &s.out, max(p.outBytes, p.needOut)))...)
+	return errors.Join(append(errs, d.Grow(&s.in, max(p.inBytes, p.needIn)), d.Grow(&s.out, max(p.outBytes, p.needOut)))...)
 }
 
-// fits reports whether fit has nothing to do.
+// fits reports whether fit has nothing to do. Memory that has grown is not empty.
 func (s *slot) fits(p *pass) bool {
-	return (p.source != 0 || grown(len(s.hostIn.Bytes), p.inBytes) == 0) &&
-		(p.target != 0 || grown(len(s.hostOut.Bytes), p.outBytes) == 0) &&
-		grown(s.in.Size, max(p.inBytes, p.needIn)) == 0 && grown(s.out.Size, max(p.outBytes, p.needOut)) == 0
+	holds := func(have, need int) bool { return have >= max(need, 1) }
+	return (p.source != 0 || holds(len(s.hostIn.Bytes), p.inBytes)) &&
+		(p.target != 0 || holds(len(s.hostOut.Bytes), p.outBytes)) &&
+		holds(s.in.Size, max(p.inBytes, p.needIn)) && holds(s.out.Size, max(p.outBytes, p.needOut))
 }
 
 // free gives everything back; no stream has work with it.

@@ -66,6 +66,45 @@ func (d *Device) FreeHost(p Pinned) error {
 	return d.library.Check("aclrtFreeHost", Call(d.library.symbols.aclrtFreeHost, p.at))
 }
 
+// leastGrown is what Grow and GrowHost have at least: operations want addresses also
+// where they move nothing.
+const leastGrown = 4096
+
+// grown is the size of memory in the place of some that is too small, or 0.
+func grown(have, need int) int {
+	if need = max(need, leastGrown); have >= need {
+		return 0
+	}
+	return max(need, have*3/2)
+}
+
+// Grow has memory of the device, or none, hold at least so many bytes, and some if
+// that is 0. Where it was smaller its content is lost; no stream may have work with it.
+func (d *Device) Grow(m *Memory, need int) error {
+	n := grown(m.Size, need)
+	if n == 0 {
+		return nil
+	}
+	err := d.Free(*m)
+	if *m = (Memory{}); err == nil {
+		*m, err = d.Malloc(n)
+	}
+	return err
+}
+
+// GrowHost is Grow of pinned memory.
+func (d *Device) GrowHost(p *Pinned, need int) error {
+	n := grown(len(p.Bytes), need)
+	if n == 0 {
+		return nil
+	}
+	err := d.FreeHost(*p)
+	if *p = (Pinned{}); err == nil {
+		*p, err = d.MallocHost(n)
+	}
+	return err
+}
+
 // Copy copies n bytes and waits for that.
 func (d *Device) Copy(to, from uintptr, n int, kind CopyKind) error {
 	return d.library.Check("aclrtMemcpy", Call(d.library.symbols.aclrtMemcpy, to, uintptr(n), from, uintptr(n), uintptr(uint32(kind))))

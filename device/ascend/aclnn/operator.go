@@ -78,7 +78,7 @@ func (d *Device) start(name string, second uintptr, code int32) error {
 			err = d.accelerator.SyncStream(d.stream, d.timeout)
 		}
 		if err == nil {
-			err = d.grow(&d.workspace, int(size))
+			err = d.accelerator.Grow(&d.workspace, int(size))
 		}
 		if err != nil {
 			return err

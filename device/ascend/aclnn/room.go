@@ -2,7 +2,11 @@
 
 package aclnn
 
-import "github.com/gradfusion/gradfusion/device/ascend"
+import (
+	"errors"
+
+	"github.com/gradfusion/gradfusion/device/ascend"
+)
 
 // room is where an operand or a result of a kernel lies: on the device and, on its
 // way, in pinned memory. It grows to the largest one and stays.
@@ -21,31 +25,9 @@ const (
 	roomCount
 )
 
-// least is the smallest memory that is taken.
-const least = 4096
-
 // makeRoom has room for size bytes, whose content is lost. The stream has no work.
-func (d *Device) makeRoom(r *room, size int) (err error) {
-	if len(r.host.Bytes) < size {
-		if err = d.accelerator.FreeHost(r.host); err != nil {
-			return err
-		}
-		if r.host, err = d.accelerator.MallocHost(max(size, least)); err != nil {
-			return err
-		}
-	}
-	return d.grow(&r.memory, size)
-}
-
-func (d *Device) grow(m *ascend.Memory, size int) error {
-	if m.Size >= size {
-		return nil
-	}
-	err := d.accelerator.Free(*m)
-	if *m = (ascend.Memory{}); err == nil {
-		*m, err = d.accelerator.Malloc(max(size, least))
-	}
-	return err
+func (d *Device) makeRoom(r *room, size int) error {
+	return errors.Join(d.accelerator.GrowHost(&r.host, size), d.accelerator.Grow(&r.memory, size))
 }
 
 // upload puts bytes on their way to a room.
