@@ -32,6 +32,9 @@ func sumBF16AVX2(dst *unsafe.Pointer, dsts int, src *unsafe.Pointer, srcs int, n
 func copyPastCacheAVX2(dst, src unsafe.Pointer, n int)
 
 //go:noescape
+func exchangeAVX2(dst, src, dst2, src2 unsafe.Pointer, n int)
+
+//go:noescape
 func copyAheadAVX2(dst, src unsafe.Pointer, n int)
 
 // sumKernel returns the kernel that adds vectors of a type, or nil.
@@ -77,5 +80,17 @@ func copyAhead(dst, src []byte) int {
 		return 0
 	}
 	copyAheadAVX2(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), n)
+	return n
+}
+
+// exchange copies whole blocks of two vectors of one length side by side, and
+// returns how many bytes of each that were. src will be written to next.
+func exchange(dst, src, dst2, src2 []byte) int {
+	n := len(src) / kernelBlock * kernelBlock
+	if n == 0 || !cpu.X86.HasAVX2 {
+		return 0
+	}
+	exchangeAVX2(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)),
+		unsafe.Pointer(unsafe.SliceData(dst2)), unsafe.Pointer(unsafe.SliceData(src2)), n)
 	return n
 }

@@ -53,10 +53,9 @@ func (d *domain) reduceStaged(c *collective.DirectCall, in, out []byte, begun bo
 			if err := d.awaitAll(c, reduced(w-1)); err != nil {
 				return err
 			}
-			d.takeResults(c, out, w-1)
 		}
+		d.passOn(c, in, out, w-1, w+2)
 		if w+2 < count {
-			d.give(in, w+2)
 			d.publish()
 		}
 	}
@@ -113,15 +112,26 @@ func (d *domain) reduceWindow(c *collective.DirectCall, in, out []byte, w int) {
 	a.combine(c)
 }
 
-func (d *domain) takeResults(c *collective.DirectCall, out []byte, w int) {
-	if !takes(c, d.rank) {
-		return
-	}
-	window := d.window(d.rank, w&3)
+// passOn takes the results of window taken and gives window given, where the call
+// has such windows and the rank takes results.
+func (d *domain) passOn(c *collective.DirectCall, in, out []byte, taken, given int) {
 	for r := range d.ranks {
-		if base, lo, hi := d.slice(len(out), w, r); r != d.rank && lo < hi {
-			fetch(out[base+lo:base+hi], window[lo:hi])
+		if r == d.rank {
+			continue
 		}
+		var dst, src, dst2, src2 []byte
+		if taken >= 0 && takes(c, d.rank) {
+			base, lo, hi := d.slice(len(out), taken, r)
+			dst, src = out[base+lo:base+hi], d.window(d.rank, taken&3)[lo:hi]
+		}
+		if given*d.turn() < len(in) {
+			base, lo, hi := d.slice(len(in), given, r)
+			dst2, src2 = d.window(d.rank, given&3)[lo:hi], in[base+lo:base+hi]
+		}
+		n := min(len(src), len(src2))
+		n = exchange(dst, src[:n], dst2, src2[:n])
+		fetch(dst[n:], src[n:])
+		fetch(dst2[n:], src2[n:])
 	}
 }
 
