@@ -6,20 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/inproc"
-	"github.com/gradfusion/gradfusion/collective/shm"
-	"github.com/gradfusion/gradfusion/collective/store"
-	"github.com/gradfusion/gradfusion/collective/tcp"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/optim"
@@ -28,7 +21,10 @@ import (
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
-var gridSize = flag.Int("grid", 8, "combinations that TestEquivalence draws")
+var (
+	gridSize = flag.Int("grid", 8, "combinations that TestEquivalence draws")
+	gridSeed = flag.Uint64("grid-seed", 0, "draw those of this seed again; 0: of a new one")
+)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -89,6 +85,15 @@ func drawLayout(r *rand.Rand, model string, tensor int) layout {
 }
 
 const gridSteps = 4
+
+// source is what combinations of a test are drawn from, and its seed.
+func source(test uint64) (*rand.Rand, uint64) {
+	seed := *gridSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	return rand.New(rand.NewPCG(seed, test)), seed
+}
 
 func draw(r *rand.Rand) combination {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
@@ -205,73 +210,11 @@ func (c combination) ranksRun(t *testing.T, dir string, stopAfter int, resume bo
 	return out[0]
 }
 
-// world runs f on every rank over the combination's transport.
-func (c combination) world(t *testing.T, f func(context.Context, collective.Comm) error) {
-	if slices.Contains(acceleratorNames(), c.transport) {
-		acceleratorWorld(t, c.ranks, f)
-		return
-	}
-	g, ctx := errgroup.WithContext(t.Context())
-	for _, tr := range c.transports(t) {
-		g.Go(func() error {
-			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
-			return errors.Join(f(ctx, comm), comm.Close(), tr.Close())
-		})
-	}
-	require.NoError(t, g.Wait())
-}
-
-func (c combination) transports(t *testing.T) (out []collective.Transport) {
-	if c.transport == "inproc" {
-		for _, tr := range inproc.New(c.ranks) {
-			out = append(out, tr)
-		}
-		return out
-	}
-	return joined(t, c.transport, c.ranks)
-}
-
-// transportNames lists what this system has, and backends that stand for one.
-func transportNames() []string {
-	names := append([]string{"inproc", "tcp"}, acceleratorNames()...)
-	if runtime.GOOS == "linux" {
-		names = append(names, "shm")
-	}
-	return names
-}
-
-// joined makes transports whose ranks meet in a store, as processes do.
-func joined(t *testing.T, name string, ranks int) []collective.Transport {
-	ctx := t.Context()
-	server, err := store.Listen(ctx, "127.0.0.1:0", "token")
-	require.NoError(t, err)
-	t.Cleanup(func() { server.Close() })
-	out := make([]collective.Transport, ranks)
-	var g errgroup.Group
-	for r := range ranks {
-		g.Go(func() error {
-			client, err := store.Dial(ctx, server.Addr().String(), "token")
-			if err != nil {
-				return err
-			}
-			if name == "shm" {
-				out[r], err = shm.Join(ctx, shm.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
-			} else {
-				out[r], err = tcp.Join(ctx, tcp.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
-			}
-			return errors.Join(err, client.Close())
-		})
-	}
-	require.NoError(t, g.Wait())
-	return out
-}
-
 // TestEquivalence is the promise of deterministic: world. It draws combinations
 // of settings, among them interruption and resumption at any step, and requires
 // the state's hash of the plainest run: one rank, one thread, no interruption.
 func TestEquivalence(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
+	r, seed := source(0)
 	reference := map[combination]string{}
 	size := *gridSize
 	if testing.Short() {

@@ -3,7 +3,6 @@ package trainer_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,8 +100,7 @@ func TestWiresWithOthers(t *testing.T) {
 // TestWireGrid draws combinations with a wire: interrupted, each gives the bits
 // that it gives without; under train.deterministic: world it is refused by name.
 func TestWireGrid(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 1))
+	r, seed := source(1)
 	size := max(*gridSize/2, 1)
 	if testing.Short() {
 		size = min(size, 1)

@@ -25,7 +25,9 @@
 // is dead then. HCCL's own limits are HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT;
 // where they are below Config.Timeout its own report comes first.
 //
-// A Call's choice of an algorithm is not for HCCL, which makes it by HCCL_ALGO. A
+// A Call's choice of an algorithm is not for HCCL, which makes it by HCCL_ALGO; but
+// for "ring": sums of floats come out as from a Group's ring then, to the bit, as
+// partners want it that are to be deterministic; they are folded on the host. A
 // Codec's values take the road of 16-bit sums; of one for the way between hosts only
 // the sums inside a host, in float32, come before and the results go out after.
 package hccl

@@ -17,9 +17,26 @@ func (c *Comm) onDevice(t device.Type, op collective.Op) bool {
 	return c.chip.reduces(t, op) && (!rounds || c.config.ReduceHalves)
 }
 
+// folds reports whether a call that reduces does so on the host.
+func (c *Comm) folds(call *collective.Call) bool {
+	return !c.onDevice(call.In.Type, call.Op) || c.inRing(call)
+}
+
+// inRing reports whether a call asks, by its algorithm, for sums in the order of a
+// ring, where that makes another result than HCCL's, whose order is its own.
+func (c *Comm) inRing(call *collective.Call) bool {
+	return call.Algorithm == "ring" && call.Kind != plan.Reduce && len(c.ranks) > 2 &&
+		(call.In.Type == device.F32 || call.In.Type == device.F64) && call.Op != collective.Max && call.Op != collective.Min
+}
+
 // folding is a pass that leaves in own the reduction of all ranks' slices of it:
-// they come by an all-to-all and are folded in the order of ranks.
-func (c *Comm) folding(op collective.Op, in, own device.Buf, bounds []int) *pass {
+// they come by an all-to-all and are folded in the order of ranks, or in that of a
+// ring, where rank r's slice begins with what the rank after it has.
+func (c *Comm) folding(call *collective.Call, own device.Buf, bounds []int) *pass {
+	in, op, first := call.In, call.Op, 0
+	if c.inRing(call) {
+		first = c.rank + 1
+	}
 	n := len(c.ranks)
 	to := make([]int, n+1)
 	for r := range to {
@@ -32,7 +49,8 @@ func (c *Comm) folding(op collective.Op, in, own device.Buf, bounds []int) *pass
 		all := device.FromBytes(in.Type, host)
 		parts := make([]device.Buf, n)
 		for r := range parts {
-			parts[r] = all.Slice(r*own.Len, (r+1)*own.Len)
+			from := (first + r) % n
+			parts[r] = all.Slice(from*own.Len, (from+1)*own.Len)
 		}
 		collective.FoldParts(c.config.Reducer, op, own, parts)
 		return nil
@@ -53,7 +71,7 @@ func (c *Comm) foldWhole(p *pending) error {
 	if err != nil {
 		return err
 	}
-	first := c.folding(p.call.Op, in, own, bounds)
+	first := c.folding(&p.call, own, bounds)
 	if err := c.through(p, first); err != nil {
 		return err
 	}

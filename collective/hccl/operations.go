@@ -114,7 +114,7 @@ func (c *Comm) whole(p *pending) error {
 	if out.Len != in.Len || out.Type != in.Type {
 		return fmt.Errorf("input of %d %v, output of %d %v", in.Len, in.Type, out.Len, out.Type)
 	}
-	if call.Kind.Reduces() && !c.onDevice(in.Type, call.Op) {
+	if call.Kind.Reduces() && c.folds(call) {
 		return c.foldWhole(p)
 	}
 	if in.Len == 0 {

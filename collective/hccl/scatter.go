@@ -26,8 +26,8 @@ func (c *Comm) reduceScatter(p *pending) error {
 		p.end(nil)
 		return nil
 	}
-	if !c.onDevice(in.Type, call.Op) {
-		w := c.folding(call.Op, in, own, bounds)
+	if c.folds(call) {
+		w := c.folding(call, own, bounds)
 		w.last = true
 		p.sent, p.received = w.inBytes, w.outBytes
 		return c.fly(p, w)

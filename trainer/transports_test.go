@@ -1,0 +1,85 @@
+package trainer_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/collective/shm"
+	"github.com/gradfusion/gradfusion/collective/store"
+	"github.com/gradfusion/gradfusion/collective/tcp"
+)
+
+var gridTransport = flag.String("grid-transport", "", "the one transport that combinations have; empty: any")
+
+// world runs f on every rank over the combination's transport.
+func (c combination) world(t *testing.T, f func(context.Context, collective.Comm) error) {
+	if slices.Contains(acceleratorNames(), c.transport) {
+		acceleratorWorld(t, c.ranks, f)
+		return
+	}
+	g, ctx := errgroup.WithContext(t.Context())
+	for _, tr := range c.transports(t) {
+		g.Go(func() error {
+			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
+			return errors.Join(f(ctx, comm), comm.Close(), tr.Close())
+		})
+	}
+	require.NoError(t, g.Wait())
+}
+
+func (c combination) transports(t *testing.T) (out []collective.Transport) {
+	if c.transport == "inproc" {
+		for _, tr := range inproc.New(c.ranks) {
+			out = append(out, tr)
+		}
+		return out
+	}
+	return joined(t, c.transport, c.ranks)
+}
+
+// transportNames lists what this system has, and backends that stand for one.
+func transportNames() []string {
+	if *gridTransport != "" {
+		return []string{*gridTransport}
+	}
+	names := append([]string{"inproc", "tcp"}, acceleratorNames()...)
+	if runtime.GOOS == "linux" {
+		names = append(names, "shm")
+	}
+	return names
+}
+
+// joined makes transports whose ranks meet in a store, as processes do.
+func joined(t *testing.T, name string, ranks int) []collective.Transport {
+	ctx := t.Context()
+	server, err := store.Listen(ctx, "127.0.0.1:0", "token")
+	require.NoError(t, err)
+	t.Cleanup(func() { server.Close() })
+	out := make([]collective.Transport, ranks)
+	var g errgroup.Group
+	for r := range ranks {
+		g.Go(func() error {
+			client, err := store.Dial(ctx, server.Addr().String(), "token")
+			if err != nil {
+				return err
+			}
+			if name == "shm" {
+				out[r], err = shm.Join(ctx, shm.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
+			} else {
+				out[r], err = tcp.Join(ctx, tcp.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
+			}
+			return errors.Join(err, client.Close())
+		})
+	}
+	require.NoError(t, g.Wait())
+	return out
+}
