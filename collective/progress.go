@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Monitor learns of a Group's life, to look at it from outside; package monitor
+// Monitor learns of a Comm's life, to look at it from outside; package monitor
 // has one. Its methods are called by the goroutine that makes or closes the
-// Group, and return soon.
+// Comm, and return soon.
 type Monitor interface {
-	Opened(*Group)
-	Closed(*Group)
+	Opened(Watched)
+	Closed(Watched)
 }
 
 // Progress is how far a Group's rank has come in its calls.

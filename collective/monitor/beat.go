@@ -65,7 +65,7 @@ type callID struct {
 }
 
 // sample looks at a Group. due is the age from which a call may be reported.
-func (t *track) sample(g *collective.Group, now time.Time, due time.Duration) groupBeat {
+func (t *track) sample(g collective.Watched, now time.Time, due time.Duration) groupBeat {
 	p := g.Progress()
 	if t.since.IsZero() || p.Ended != t.ended {
 		t.ended, t.since = p.Ended, t.last // or later, but not before it began

@@ -37,7 +37,7 @@ type Monitor struct {
 	events sync.Mutex // held while On runs
 
 	mu      sync.Mutex
-	groups  map[*collective.Group]*track
+	groups  map[collective.Watched]*track
 	held    map[int]string // suspects of the Groups
 	lost    map[int]error
 	sending bool // a beat has not been answered yet
@@ -51,7 +51,7 @@ func Start(ctx context.Context, c Config) (*Monitor, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	m := &Monitor{Config: c, own: ownProcess(), met: make(chan struct{}), groups: map[*collective.Group]*track{}, held: map[int]string{}, lost: map[int]error{}}
+	m := &Monitor{Config: c, own: ownProcess(), met: make(chan struct{}), groups: map[collective.Watched]*track{}, held: map[int]string{}, lost: map[int]error{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.judge.init(m)
 	err := c.Store.Will(ctx, c.deathKey(), []byte(strconv.Itoa(c.Rank)))
@@ -91,7 +91,7 @@ func (m *Monitor) Close() error {
 }
 
 // Opened implements collective.Monitor.
-func (m *Monitor) Opened(g *collective.Group) {
+func (m *Monitor) Opened(g collective.Watched) {
 	m.mu.Lock()
 	m.groups[g] = &track{}
 	held, lost := m.held, m.lost
@@ -105,7 +105,7 @@ func (m *Monitor) Opened(g *collective.Group) {
 }
 
 // Closed implements collective.Monitor.
-func (m *Monitor) Closed(g *collective.Group) {
+func (m *Monitor) Closed(g collective.Watched) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.groups, g)
@@ -196,7 +196,7 @@ func (m *Monitor) died(rank int, seen bool) {
 		lost[r] = why
 	}
 	m.lost = lost
-	groups := make([]*collective.Group, 0, len(m.groups))
+	groups := make([]collective.Watched, 0, len(m.groups))
 	for g := range m.groups {
 		groups = append(groups, g)
 	}
