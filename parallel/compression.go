@@ -33,7 +33,7 @@ type Compression struct {
 	// hundredth (Lin et al. 2018). 0 means 1, and 10 for powersgd, whose factors
 	// are far off while gradients change fast.
 	Start int
-	Rank  int // powersgd: vectors of a factor; 0 means 2
+	Rank  int // powersgd: vectors of a factor; 0 means 4
 	// Momentum of topk corrects for delay: a rank adds up the momentum's steps
 	// until they are sent, in place of the optimizer, which must have none then.
 	// 0 leaves momentum to the optimizer.
@@ -83,7 +83,7 @@ func (c Compression) check(cfg FusionConfig) error {
 
 func (c Compression) rank() int {
 	if c.Rank == 0 {
-		return 2
+		return 4
 	}
 	return c.Rank
 }

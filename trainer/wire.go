@@ -15,10 +15,14 @@ import (
 const prefixFeedback = "feedback/"
 
 // compression is fusion.wire in parallel's form. Top-k adds up the momentum of
-// an optimizer that has one, which withoutMomentum then takes from it.
+// an optimizer that has one, which withoutMomentum then takes from it. PowerSGD
+// begins after a twentieth of the run, where a default warm-up ends.
 func (s *session) compression() parallel.Compression {
 	w, o := s.cfg.Fusion.Wire, s.cfg.Optim
 	c := parallel.Compression{Format: w.Name, AcrossHosts: s.cfg.Fusion.WireScope == "across-hosts", Start: w.Start, Rank: w.Rank, Seed: s.cfg.Train.Seed}
+	if w.Name == parallel.PowerSGD && w.Start == 0 {
+		c.Start = max(s.total/20, 10)
+	}
 	if w.Name == "topk" && (o.Name == "momentum" || o.Name == "nesterov") {
 		c.Momentum, c.Nesterov = float32(o.Momentum), o.Name == "nesterov"
 	}

@@ -108,8 +108,8 @@ fusion.threshold_mb  gradients are summed in buckets of this size, in 2^20 bytes
 fusion.first_mb  size of the first bucket, smaller so that communication starts early
 fusion.overlap  sum buckets while the backward pass goes on
 fusion.wire.name  format of gradients on the wire: f32, f16, bf16, int8, int4, topk, powersgd
-fusion.wire.rank  of powersgd: rank of the factors; 0 means 2
-fusion.wire.start  of powersgd and topk: the first step that is compressed, in which topk's warm-up begins; 0 means 10 for powersgd, 1 for topk
+fusion.wire.rank  of powersgd: rank of the factors; 0 means 4
+fusion.wire.start  of powersgd and topk: the first step that is compressed, in which topk's warm-up begins; 0 means 1 for topk, and for powersgd a twentieth of the run, at least 10
 fusion.wire_scope  all, or across-hosts: full precision inside a host
 fusion.find_unused  count parameters without a gradient as zero instead of stopping
 fusion.check_every  compare the parameters of all ranks every so many steps; 0 does at the start only
