@@ -15,9 +15,14 @@ func (o *adaGrad) Init(dev device.Device, segments []Segment) (err error) {
 }
 
 func (o *adaGrad) Update(step int, segments []Segment, lr, scale float32) error {
+	return o.UpdateSome(step, segments, 0, len(segments), lr, scale)
+}
+
+// UpdateSome implements Partial.
+func (o *adaGrad) UpdateSome(step int, segments []Segment, lo, hi int, lr, scale float32) error {
 	o.mustHold(segments)
 	u := device.Update{Step: step, Scale: scale, Epsilon: o.config.Epsilon}
-	for i := range segments {
+	for i := lo; i < hi; i++ {
 		u.LR = lr * o.groups[i].LRFactor
 		u.WeightDecay = o.groups[i].WeightDecay
 		for p := o.pieces(&segments[i], u.WeightDecay == 0); p.next(); {

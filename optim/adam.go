@@ -17,6 +17,11 @@ func (o *adam) Init(dev device.Device, segments []Segment) (err error) {
 }
 
 func (o *adam) Update(step int, segments []Segment, lr, scale float32) error {
+	return o.UpdateSome(step, segments, 0, len(segments), lr, scale)
+}
+
+// UpdateSome implements Partial.
+func (o *adam) UpdateSome(step int, segments []Segment, lo, hi int, lr, scale float32) error {
 	o.mustHold(segments)
 	u := device.Update{
 		Step:      step,
@@ -26,7 +31,7 @@ func (o *adam) Update(step int, segments []Segment, lr, scale float32) error {
 		Epsilon:   o.config.Epsilon,
 		Decoupled: o.decoupled,
 	}
-	for i := range segments {
+	for i := lo; i < hi; i++ {
 		u.LR = lr * o.groups[i].LRFactor
 		u.WeightDecay = o.groups[i].WeightDecay
 		for p := o.pieces(&segments[i], false); p.next(); {

@@ -41,3 +41,13 @@ type Optimizer interface {
 	// state is saved, loaded and resharded.
 	State(visit func(name string, s Segment, t device.Buf) error) error
 }
+
+// Partial is an Optimizer whose update of a segment needs no other segment, so that
+// some can be updated before the gradients of others are there.
+type Partial interface {
+	Optimizer
+	// UpdateSome is Update of segments[lo:hi]. The calls of a step, which all give
+	// the same step, segments, lr and scale, are for every segment once, in any order;
+	// only those of [lo, hi) have gradients that are looked at.
+	UpdateSome(step int, segments []Segment, lo, hi int, lr, scale float32) error
+}

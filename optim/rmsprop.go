@@ -20,9 +20,14 @@ func (o *rmsProp) Init(dev device.Device, segments []Segment) (err error) {
 }
 
 func (o *rmsProp) Update(step int, segments []Segment, lr, scale float32) error {
+	return o.UpdateSome(step, segments, 0, len(segments), lr, scale)
+}
+
+// UpdateSome implements Partial.
+func (o *rmsProp) UpdateSome(step int, segments []Segment, lo, hi int, lr, scale float32) error {
 	o.mustHold(segments)
 	u := device.Update{Step: step, Scale: scale, Beta2: o.config.Alpha, Epsilon: o.config.Epsilon, Momentum: o.config.Momentum}
-	for i := range segments {
+	for i := lo; i < hi; i++ {
 		u.LR = lr * o.groups[i].LRFactor
 		u.WeightDecay = o.groups[i].WeightDecay
 		var momentum device.Buf

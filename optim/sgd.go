@@ -21,6 +21,11 @@ func (o *sgd) Init(dev device.Device, segments []Segment) (err error) {
 }
 
 func (o *sgd) Update(step int, segments []Segment, lr, scale float32) error {
+	return o.UpdateSome(step, segments, 0, len(segments), lr, scale)
+}
+
+// UpdateSome implements Partial.
+func (o *sgd) UpdateSome(step int, segments []Segment, lo, hi int, lr, scale float32) error {
 	o.mustHold(segments)
 	u := device.Update{
 		Step:      step,
@@ -29,7 +34,7 @@ func (o *sgd) Update(step int, segments []Segment, lr, scale float32) error {
 		Dampening: o.config.Dampening,
 		Nesterov:  o.nesterov,
 	}
-	for i := range segments {
+	for i := lo; i < hi; i++ {
 		u.LR = lr * o.groups[i].LRFactor
 		u.WeightDecay = o.groups[i].WeightDecay
 		var momentum device.Buf

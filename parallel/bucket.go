@@ -40,9 +40,14 @@ type bucket struct {
 
 	spreadLabel string
 
+	segments [2]int // Defer: its parameters' among the optimizer's, from and to
+
 	pending int // entries that the present leaf has not completed
 	ready   bool
 	work    *collective.Work
+	flying  bool             // Defer: its sum has not been waited for
+	owed    bool             // Defer: its parameters wait for the update of the last step
+	leaves  int              // of the step whose sum it is
 	frozen  bool             // all of it, in the present step
 	skipped bool             // frozen in the last step too: nothing is sent
 	sum     *collective.Work // that a hook has started; nil for none

@@ -52,7 +52,7 @@ func (r *reducer) exchangeNodes(ctx context.Context, b *bucket, bounds []int, sp
 	width := bounds[rank+1] - bounds[rank]
 	in, out := make([]int, ranks+1), make([]int, ranks+1)
 	for p := range ranks {
-		lo, hi := data.Run(r.count, ranks, p)
+		lo, hi := data.Run(b.leaves, ranks, p)
 		in[p+1] = in[p] + len(b.tree.nodes)*(bounds[p+1]-bounds[p])
 		out[p+1] = out[p] + countNodes(lo, hi)*width
 	}
@@ -82,7 +82,7 @@ func (r *reducer) foldSlices(b *bucket, bounds []int) device.Buf {
 	width, at := bounds[rank+1]-bounds[rank], 0
 	var tree counter
 	for p := range ranks {
-		lo, hi := data.Run(r.count, ranks, p)
+		lo, hi := data.Run(b.leaves, ranks, p)
 		nodesOf(lo, hi, func(lo, size int) {
 			tree.push(node{lo, size, b.recvs.Slice(at, at+width)}, nil)
 			at += width

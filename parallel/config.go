@@ -28,6 +28,11 @@ type FusionConfig struct {
 	ThresholdMB   float64 // a bucket is closed at this size in 2^20 bytes; 0 means 16
 	FirstMB       float64 // size of the first bucket, so that communication starts early; 0 means 1
 	NoOverlap     bool    // start all calls after the backward pass
+	// Defer lets a step end before its sums are there, which the next forward pass
+	// then waits for by itself, as far as it needs them; see Complete. Buckets go in
+	// the order in which they are needed. Results are the same to the bit. Defers
+	// says what it does not go with.
+	Defer         bool
 	Deterministic bool    // sums over the canonical tree: equal bits for any layout
 	FindUnused    bool    // parameters without a gradient count as zero instead of an error
 	Targets       int     // of a sample, which the loss is the mean over as well: the tokens of a window; 0 means 1

@@ -51,6 +51,10 @@ func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
 		r.reduction = newHookReduction(r)
 	}
 	r.free = make([][]device.Buf, len(r.buckets))
+	for i := range r.buckets {
+		r.sequence = append(r.sequence, i)
+	}
+	r.opened = true
 	r.begin()
 	return nil
 }

@@ -108,8 +108,8 @@ func (r *reducer) pad() {
 	if !r.cfg.Deterministic {
 		return
 	}
-	for _, b := range r.buckets[r.next:] {
-		next := r.lo
+	for _, k := range r.sequence[r.next:] {
+		b, next := r.buckets[k], r.lo
 		if b.skipped {
 			continue
 		}
@@ -200,10 +200,18 @@ func (g *GradFusion) finish(ctx context.Context) (err error) {
 	if err := errors.Join(g.cutAll(), ended()); err != nil {
 		return err
 	}
+	if err := g.open(ctx); err != nil {
+		return err
+	}
 	for i := len(g.stages) - 1; i >= 0; i-- {
 		r := g.stages[i].reducer
 		if g.failed != nil {
 			r.pad()
+		}
+		if r.held {
+			if err := g.deferred.timing.probe(ctx, r, empty); err != nil {
+				return err
+			}
 		}
 		r.releaseAll(empty)
 	}

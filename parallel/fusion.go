@@ -55,6 +55,7 @@ type GradFusion struct {
 	leaves  leaves
 	outcome Outcome
 	scaling
+	deferred    deferred                                      // with Defer
 	restore     func(param, name string, to device.Buf) error // until the buckets are cut
 	restoreKept func(name string) ([]float32, error)          // likewise
 }
@@ -72,9 +73,6 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 	if cfg.Device == nil {
 		return nil, errors.New("parallel: FusionConfig.Device is missing")
 	}
-	if err := cfg.checkLocal(stages); err != nil {
-		return nil, err
-	}
 	if cfg.Deterministic && cfg.SyncBatchNorm != nil {
 		return nil, errors.New("parallel: SyncBatchNorm does not go with Deterministic, where the statistics belong to the micro-batch, whoever computes it")
 	}
@@ -83,11 +81,10 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 			return nil, err
 		}
 	}
-	if err := cfg.checkHook(); err != nil {
-		return nil, err
-	}
-	if err := cfg.Wire.check(cfg); err != nil {
-		return nil, err
+	for _, err := range []error{cfg.checkLocal(stages), cfg.checkHook(), cfg.Wire.check(cfg), cfg.checkDefer(stages, opt)} {
+		if err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	g := &GradFusion{cfg: cfg, ctx: ctx, cancel: cancel, opt: opt}
@@ -99,6 +96,9 @@ func NewGradFusion(ctx context.Context, stages []Stage, opt optim.Optimizer, cfg
 		g.stages = append(g.stages, newStage(ctx, s, cfg))
 	}
 	g.ties = newTies(g.stages)
+	if err := g.sumsApart(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	if err := g.start(ctx); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -143,6 +143,7 @@ func (g *GradFusion) Micros(samples, micro int) iter.Seq[Micro] {
 	g.leaves.begin(lo, hi, count)
 	g.leaves.samples = samples
 	g.failed = g.unfrozen()
+	g.deferred.timing.begin()
 	for _, s := range g.stages {
 		s.reducer.step, s.reducer.lossScale = g.step+1, g.lossScale()
 		s.begin(lo, hi, count)
@@ -188,10 +189,14 @@ func (g *GradFusion) backward(s *stage, t *nn.Tape, m Micro, arm bool, run func(
 	if err := g.cut(s, t.Uses()); err != nil {
 		return err
 	}
+	if err := g.open(g.ctx); err != nil {
+		return err
+	}
 	s.phase = local
 	if arm {
 		s.phase = armed
 	}
+	g.deferred.timing.backward()
 	s.reducer.beginLeaf(arm)
 	run(t)
 	return s.reducer.finishLeaves(m.Index)
@@ -218,8 +223,8 @@ func (g *GradFusion) NoSync(f func() error) error {
 	return f()
 }
 
-// Wait returns when the gradients of the whole step are summed, the running
-// statistics merged and the outcome known. A rank without micro-batches
+// Wait returns when the gradients of the whole step are summed (with
+// FusionConfig.Defer on their way), the running statistics merged and the outcome known. A rank without micro-batches
 // contributes nothing here. When a rank has left out a micro-batch, did not
 // synchronise or called Fail, all ranks return the same *RankError; when a loss is
 // no finite number, the same *LossError.
@@ -252,6 +257,10 @@ func (g *GradFusion) wait(ctx context.Context) error {
 
 // collect ends the communication of a step.
 func (g *GradFusion) collect(ctx context.Context) error {
+	if g.cfg.Defer { // whoever needs a sum waits for it
+		g.deferred.step = g.step + 1
+		return g.agree(ctx)
+	}
 	if err := g.Complete(ctx); err != nil {
 		return err
 	}
@@ -272,20 +281,13 @@ func (g *GradFusion) collect(ctx context.Context) error {
 	return g.agree(ctx)
 }
 
-// phase is that of the stage that is behind the others.
-func (g *GradFusion) phase() phase {
-	least := reduced
-	for _, s := range g.stages {
-		least = min(least, s.phase)
-	}
-	return least
-}
-
 // Outcome returns what the last Wait and Step found out.
 func (g *GradFusion) Outcome() Outcome { return g.outcome }
 
-// Close ends the GradFusion's goroutines; calls in flight fail.
+// Close ends the GradFusion's goroutines; calls in flight fail. With
+// FusionConfig.Defer it first waits for sums, which other ranks may need.
 func (g *GradFusion) Close() error {
+	g.settle()
 	g.cancel()
 	for _, s := range g.stages {
 		s.reducer.reduction.close()

@@ -25,10 +25,14 @@ func (g *GradFusion) Step(lr float32) error {
 	start := g.cfg.Events.Now()
 	due := g.averages()
 	g.step++
-	if !g.skip && !g.local.empty {
+	if !g.skip && !g.local.empty && !g.cfg.Defer {
 		if err := g.update(lr); err != nil {
 			return fmt.Errorf("step %d: %w", g.step, err)
 		}
+	}
+	var promised error
+	if g.cfg.Defer {
+		promised = g.promise(lr)
 	}
 	if err := g.scaled(); err != nil {
 		return fmt.Errorf("step %d: %w", g.step, err)
@@ -37,7 +41,7 @@ func (g *GradFusion) Step(lr float32) error {
 	for _, s := range g.stages {
 		s.phase = idle
 	}
-	if err := errors.Join(g.spread(), g.average(due)); err != nil {
+	if err := errors.Join(promised, g.spread(), g.average(due)); err != nil {
 		return fmt.Errorf("step %d: %w", g.step, err)
 	}
 	if n := g.cfg.CheckEvery; n > 0 && g.step%n == 0 {
@@ -99,6 +103,9 @@ func (g *GradFusion) cut(s *stage, uses []nn.Use) error {
 				}
 			}
 		}
+	}
+	if g.cfg.Defer {
+		g.awaitUses()
 	}
 	return nil
 }

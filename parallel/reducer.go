@@ -23,14 +23,19 @@ type reducer struct {
 	entries map[*nn.Param]*entry
 	free    [][]device.Buf // deterministic: spare leaf buffers per bucket
 
-	armed bool // buckets are released as they fill
-	next  int  // first bucket that has not been released
-	lo    int  // this rank's run of leaves
-	hi    int
-	count int // leaves of the step, over all ranks
+	armed    bool  // buckets are released as they fill
+	held     bool  // not even then, but by whoever waits
+	sequence []int // of the buckets, in which they are released
+	next     int   // first place in sequence that has not been released
+	lo       int   // this rank's run of leaves
+	hi       int
+	count    int // leaves of the step, over all ranks
 
 	squares  []float64 // scratch of scan
 	overflow *entry    // the first that scan found in the present step
+
+	opened bool          // begin was called in the present step
+	ready  func(*bucket) // is told of full buckets; nil: nobody is
 
 	step      int     // the present one, from 1
 	lossScale float64 // of the present step
@@ -135,21 +140,29 @@ func (r *reducer) full(b *bucket, leaf int) {
 		return
 	}
 	b.ready = true
-	if !r.cfg.NoOverlap {
+	if r.ready != nil {
+		r.ready(b)
+	}
+	if !r.cfg.NoOverlap && !r.held {
 		r.releaseReady()
 	}
 }
 
-// releaseReady starts the calls of full buckets, strictly in bucket order, so
+// releaseReady starts the calls of full buckets, strictly in the agreed order, so
 // that all ranks start the same calls in the same order.
 func (r *reducer) releaseReady() {
-	for r.next < len(r.buckets) && (r.buckets[r.next].ready || r.buckets[r.next].skipped) {
-		r.release(r.buckets[r.next])
+	for r.next < len(r.sequence) {
+		b := r.buckets[r.sequence[r.next]]
+		if !b.ready && !b.skipped {
+			return
+		}
+		r.release(b)
 		r.next++
 	}
 }
 
 func (r *reducer) release(b *bucket) {
+	b.flying, b.leaves = r.cfg.Defer, r.count
 	if b.skipped {
 		b.work = r.nothing
 		return
@@ -186,13 +199,18 @@ func (r *reducer) finishLeaves(leaf int) error {
 // releaseAll starts what has not been started: all of it on a rank whose run is
 // empty, which contributes nothing.
 func (r *reducer) releaseAll(empty bool) {
-	for _, b := range r.buckets[r.next:] {
-		if empty && !r.cfg.Deterministic && b.table == nil {
-			r.cfg.Device.Kernels().Fill(b.grad, 0)
-		}
-		r.release(b)
+	for r.next < len(r.sequence) {
+		r.releaseNext(empty)
 	}
-	r.next = len(r.buckets)
+}
+
+func (r *reducer) releaseNext(empty bool) {
+	b := r.buckets[r.sequence[r.next]]
+	if empty && !r.cfg.Deterministic && b.table == nil {
+		r.cfg.Device.Kernels().Fill(b.grad, 0)
+	}
+	r.release(b)
+	r.next++
 }
 
 // wait returns when all buckets hold their sums.
@@ -209,12 +227,17 @@ func (r *reducer) wait(ctx context.Context) error {
 		} else if err := b.work.Wait(ctx); err != nil {
 			return err
 		}
-		b.foldUses()
-		if r.cfg.Wire.keeps() {
-			r.clearFrozen(b, b.grad) // of what was not sent before
-		}
+		r.landed(b)
 	}
 	return nil
+}
+
+// landed ends a bucket's sum.
+func (r *reducer) landed(b *bucket) {
+	b.foldUses()
+	if r.cfg.Wire.keeps() {
+		r.clearFrozen(b, b.grad) // of what was not sent before
+	}
 }
 
 // take and give keep the spare leaf buffers of a bucket.

@@ -101,10 +101,13 @@ func (r *reducer) arrived(ctx context.Context, b *bucket) error {
 }
 
 // Complete returns when all parameters have their values of the last Step on this
-// rank. Only a sharded optimizer and averages of local SGD leave some on their
+// rank. Only a sharded optimizer, averages of local SGD and Defer leave some on their
 // way, which a forward pass waits for by itself; whoever reads or copies
 // parameters otherwise calls Complete first. It is not collective.
 func (g *GradFusion) Complete(ctx context.Context) error {
+	if err := g.landAll(ctx); err != nil {
+		return err
+	}
 	for _, s := range g.stages {
 		for _, b := range s.reducer.buckets {
 			if err := s.reducer.arrived(ctx, b); err != nil {

@@ -70,7 +70,9 @@ func (s *stage) begin(lo, hi, count int) {
 	s.phase = idle
 	r := s.reducer
 	r.lo, r.hi, r.count = lo, hi, count
-	if r.buckets != nil {
+	r.opened = false
+	if r.buckets != nil && !r.cfg.Defer { // whose buckets may be on their way
+		r.opened = true
 		r.begin()
 	}
 }
@@ -82,6 +84,15 @@ func trainable(params []*nn.Param) (out []*nn.Param) {
 		}
 	}
 	return out
+}
+
+// phase is that of the stage that is behind the others.
+func (g *GradFusion) phase() phase {
+	least := reduced
+	for _, s := range g.stages {
+		least = min(least, s.phase)
+	}
+	return least
 }
 
 // checkStages refuses what cannot be one rank's stages.

@@ -14,6 +14,9 @@ import (
 // between Wait and the next Backward. With a sharded optimizer it gathers them
 // first, and is collective.
 func (g *GradFusion) Gradients(ctx context.Context) ([]Named, error) {
+	if err := g.landAll(ctx); err != nil {
+		return nil, err
+	}
 	if g.sharded() {
 		if err := g.gatherGradients(ctx); err != nil {
 			return nil, fmt.Errorf("gathering gradients: %w", err)
@@ -91,6 +94,9 @@ func StateName(param, name string) string { return param + "/" + name }
 // state tensor called name of a parameter; it is called when the optimizer has
 // its memory, which the first Step gives it.
 func (g *GradFusion) Restore(steps int, load func(param, name string, to device.Buf) error) error {
+	if err := g.landAll(g.ctx); err != nil {
+		return err
+	}
 	g.step, g.restore, g.local.merged = steps, load, steps
 	g.changed()
 	if g.norm == nil {

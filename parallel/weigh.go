@@ -13,7 +13,12 @@ func (g *GradFusion) weigh() {
 		}
 	}
 	expected *= max(g.cfg.Targets, 1)
+	g.deferred.weight = 1
 	if counted == 0 || counted == expected {
+		return
+	}
+	if g.cfg.Defer {
+		g.deferred.weight = float32(float64(expected) / float64(counted)) // of sums that are to come
 		return
 	}
 	for _, s := range g.stages {

@@ -1,0 +1,201 @@
+package parallel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// timing finds the order in which a GradFusion that defers sends its buckets. All
+// ranks must send in one order, so it is no matter of who is ready: rank 0 measures,
+// and the others are told.
+//
+//	step 1                   as ever: buckets are cut, memory is touched
+//	to step probedSteps      the buckets' calls run one after another when the
+//	                         backward pass is over: what they cost, when they are
+//	                         ready, when the forward pass needs them
+//	to step observedSteps    in the order of that; when they are ready while calls
+//	                         run beside, which take processor time
+//	from then on             in the order of that
+type timing struct {
+	steps   int // done
+	started time.Time
+	armed   time.Time
+	times   []bucketTimes
+}
+
+// bucketTimes are of one bucket; the least that was seen.
+type bucketTimes struct {
+	cost  time.Duration // of its call
+	ready time.Duration // after the last backward pass has begun
+	need  time.Duration // after the step has begun
+	found bool          // need is known in the present step
+}
+
+const (
+	probedSteps   = 3
+	observedSteps = 8
+)
+
+// beside is by how much calls that run beside a backward pass lengthen it, until
+// that is measured.
+const beside = 1.25
+
+// probes reports whether the present step's sums do not go on beside the next.
+func (t *timing) probes() bool { return t.steps < probedSteps }
+
+// alone reports whether the present step's calls run one after another.
+func (t *timing) alone() bool { return t.probes() && t.steps > 0 }
+
+func (t *timing) measures() bool { return t.steps > 0 && t.steps < observedSteps }
+
+// begin is called when a step begins.
+func (t *timing) begin() {
+	if !t.measures() {
+		return
+	}
+	t.started = time.Now()
+	for i := range t.times {
+		t.times[i].found = false
+	}
+}
+
+// used notes the first use of a bucket in a step.
+func (t *timing) used(b *bucket) {
+	if !t.alone() || b.index >= len(t.times) || t.times[b.index].found {
+		return
+	}
+	x := &t.times[b.index]
+	x.found, x.need = true, least(x.need, time.Since(t.started))
+}
+
+// backward is called when a backward pass begins.
+func (t *timing) backward() {
+	if t.measures() {
+		t.armed = time.Now()
+	}
+}
+
+// ready notes that a bucket is complete on this rank.
+func (t *timing) ready(b *bucket) {
+	if t.measures() && b.index < len(t.times) {
+		t.times[b.index].ready = least(t.times[b.index].ready, time.Since(t.armed))
+	}
+}
+
+// least is the smaller of two durations, of which 0 is none.
+func least(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// probe runs the buckets' calls one after another. All ranks begin together, so
+// that what a call takes is not another rank's backward pass.
+func (t *timing) probe(ctx context.Context, r *reducer, empty bool) error {
+	if err := r.comm.Start(ctx, collective.Call{Kind: plan.Barrier, Label: "begin of sums"}).Wait(ctx); err != nil {
+		return err
+	}
+	for r.next < len(r.sequence) {
+		b := r.buckets[r.sequence[r.next]]
+		start := time.Now()
+		r.releaseNext(empty)
+		if err := b.work.Wait(ctx); err != nil {
+			return fmt.Errorf("%s: %w", b.label, err)
+		}
+		t.times[b.index].cost = least(t.times[b.index].cost, time.Since(start))
+	}
+	return nil
+}
+
+// next ends a step, of which err is what happened otherwise.
+func (t *timing) next(g *GradFusion, err error) error {
+	r := g.stages[0].reducer
+	if err != nil || r.comm.Size() == 1 {
+		return err
+	}
+	t.steps++
+	switch t.steps {
+	case 1:
+		t.times = make([]bucketTimes, len(r.buckets))
+		return nil
+	case probedSteps:
+		err = t.agree(g, beside)
+		for i := range t.times {
+			t.times[i].ready = 0
+		}
+		return err
+	case observedSteps:
+		return t.agree(g, 1)
+	}
+	return nil
+}
+
+// agree makes all ranks send in the order that rank 0's times give. It is
+// collective, and waits for all sums: the Comm is theirs.
+func (t *timing) agree(g *GradFusion, slower float64) error {
+	if err := g.landAll(g.ctx); err != nil {
+		return err
+	}
+	r := g.stages[0].reducer
+	order := make([]int32, len(r.buckets))
+	for i, k := range SendOrder(t.sends(slower)) {
+		order[i] = int32(k)
+	}
+	call := collective.Call{Kind: plan.Broadcast, In: device.FromI32(order), Label: "order of the buckets"}
+	if err := r.comm.Start(g.ctx, call).Wait(g.ctx); err != nil {
+		return fmt.Errorf("agreeing on the order of the buckets: %w", err)
+	}
+	for i, k := range order {
+		r.sequence[i] = int(k)
+	}
+	return nil
+}
+
+func (t *timing) sends(slower float64) []Send {
+	out := make([]Send, len(t.times))
+	for i, x := range t.times {
+		out[i] = Send{Ready: time.Duration(float64(x.ready) * slower), Cost: x.cost, Need: x.need}
+		if x.need == 0 {
+			out[i].Need = math.MaxInt64 - time.Duration(i) // unused: late, as it is ready
+		}
+	}
+	return out
+}
+
+// Send is a message that waits for a link.
+type Send struct {
+	Ready time.Duration // when it can be sent
+	Cost  time.Duration // how long it takes the link
+	Need  time.Duration // when it would be needed if nobody waited; the scale is its own
+}
+
+// SendOrder returns the order in which to send messages over one link: whenever it
+// is free, of those that are ready the one that is needed first. So what a backward
+// pass gives first and the next forward pass needs last fills the link until more
+// urgent ones are ready, and what is left of it goes behind them.
+func SendOrder(sends []Send) []int {
+	left := make([]int, len(sends))
+	for i := range left {
+		left[i] = i
+	}
+	out := make([]int, 0, len(sends))
+	for now := time.Duration(0); len(left) > 0; {
+		first := slices.MinFunc(left, func(a, b int) int {
+			x, y := sends[a], sends[b]
+			return cmp.Or(cmp.Compare(max(x.Ready, now), max(y.Ready, now)), cmp.Compare(x.Need, y.Need), cmp.Compare(b, a))
+		})
+		now = max(now, sends[first].Ready) + sends[first].Cost
+		out = append(out, first)
+		left = slices.DeleteFunc(left, func(k int) bool { return k == first })
+	}
+	return out
+}
