@@ -10,7 +10,7 @@ import (
 
 // Param is a trainable tensor: a float32 master, one gradient slot for each use
 // in a forward pass, and hooks that fire when a gradient is complete. Its
-// memory is bound by its owner and moves when buckets are cut, so views of
+// memory is bound by its owner and may move when buckets are cut, so views of
 // Value must not be kept across a step. Not safe for concurrent use.
 type Param struct {
 	Name   string // unique in the model, the same in every layout

@@ -32,7 +32,7 @@ type bucket struct {
 	// use is summed for itself, because the stages of a pipeline may have them
 	// on different ranks.
 	grad   device.Buf
-	values device.Buf // the parameters' masters, in the same places
+	values device.Buf // the parameters' masters, in the same places; zero where they are elsewhere
 	label  string     // for reports
 
 	bounds []int            // of a sharded optimizer: the ranks' parts of size; nil: all is everybody's

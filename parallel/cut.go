@@ -11,9 +11,9 @@ import (
 	"github.com/gradfusion/gradfusion/nn"
 )
 
-// cut asks rank 0 for the order in which gradients become complete, places the
-// parameters in buckets and moves their masters into flat memory. uses is what
-// this rank's first forward pass used; nil on a rank that ran none.
+// cut asks rank 0 for the order in which gradients become complete and places the
+// parameters in buckets. uses is what this rank's first forward pass used; nil on a
+// rank that ran none.
 func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
 	order := make([]int32, 2*len(r.params))
 	if r.comm.Rank() == 0 {
@@ -59,8 +59,8 @@ func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
 	return nil
 }
 
-// bytes is the size of all buckets.
-func (r *reducer) bytes() int {
+// moved is the size of the parameters that have moved to buckets.
+func (r *reducer) moved() int {
 	n := 0
 	for _, b := range r.buckets {
 		n += b.values.Size()
@@ -96,7 +96,8 @@ func (r *reducer) order(out []int32, uses []nn.Use) {
 	}
 }
 
-// place allocates a bucket and moves its parameters there.
+// place allocates a bucket, and moves its parameters there where other ranks write
+// to them.
 func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 	length := b.size
 	if r.cfg.Deterministic {
@@ -110,9 +111,11 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 	}
 	kernels := r.cfg.Device.Kernels()
 	for _, e := range b.entries {
-		to := b.values.Slice(e.offset, e.offset+e.param.Len())
-		kernels.Copy(to, e.param.Value)
-		e.param.Value = to
+		if !b.values.IsZero() {
+			to := b.values.Slice(e.offset, e.offset+e.param.Len())
+			kernels.Copy(to, e.param.Value)
+			e.param.Value = to
+		}
 		if b.table != nil {
 			b.table.grad = b.grad.Slice(0, e.param.Len())
 		}
@@ -128,11 +131,12 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 	return nil
 }
 
-// allocValues gives a bucket memory for its parameters: such that the ranks can
-// write, where each updates a part for all, or averages it.
+// allocValues gives a bucket memory for its parameters such that the ranks can
+// write, where each updates a part for all, or averages it; none where they stay
+// where they are.
 func (r *reducer) allocValues(ctx context.Context, b *bucket) (device.Buf, error) {
 	if !r.cfg.Shard && r.cfg.LocalSGD == 0 || r.comm.Size() == 1 {
-		return r.cfg.Device.Alloc(device.F32, b.size)
+		return device.Buf{}, nil
 	}
 	if r.cfg.Shard {
 		b.shard(r.comm.Size())

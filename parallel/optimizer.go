@@ -130,16 +130,16 @@ func (g *GradFusion) cutAll() error {
 
 // startOptimizer gives the optimizer its memory, once, and what a Restore left
 // for it; it is collective. That waits for the first update, because until the
-// first backward pass is over its tape holds the memory in which the parameters
-// were before they moved to the buckets. That is garbage now, as large as the
-// model, and the collector might leave it for as long as the training goes.
+// first backward pass is over its tape holds the memory in which parameters were
+// before they moved to the buckets, where they do. That is garbage now, as large
+// as the model, and the collector might leave it for as long as the training goes.
 func (g *GradFusion) startOptimizer() error {
 	if g.norm != nil {
 		return nil
 	}
 	bytes := 0
 	for _, s := range g.stages {
-		bytes += s.reducer.bytes()
+		bytes += s.reducer.moved()
 	}
 	if bytes >= garbageWorthCollecting {
 		runtime.GC()
