@@ -160,7 +160,7 @@ func (k *kernels) BatchNormBackward(d device.BatchNorm, dx, dresidual, dscale, d
 	t.start(w, d.C, mean.F32(), invstd.F32(), scale.F32(), nil)
 	const size = int(unsafe.Sizeof(planeSums{})) / 4
 	n := t.blocks * t.perBlock()
-	t.sums = unsafe.Slice((*planeSums)(address(w.sums.floats(n*size), 0)), n)
+	t.sums = unsafe.Slice((*planeSums)(address(w.room.floats(n*size), 0)), n)
 	w.normBlocks = normBlocks{t, d, dscale.F32(), dshift.F32(), invstd.F32(), frozen}
 	if w.normBlocks.fit(k.pool.threads) {
 		k.pool.run(w, &w.normBlocks, t.blocks)

@@ -55,7 +55,7 @@ func (k *kernels) runDepthwise(w *workspace, d device.Conv, weights []float32) {
 	t := &w.depthwise
 	taps := d.R * d.S
 	t.panelLen = taps * block
-	t.weights = w.packed.floats(t.planes * t.panelLen)
+	t.weights = w.room.floats(t.planes * t.panelLen)
 	clear(t.weights)
 	for c := range d.C {
 		lines := t.weights[c/block*t.panelLen+c%block:]
@@ -113,7 +113,7 @@ func (k *kernels) depthwiseBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	}
 	t.rows = t.rows[:taps]
 	t.partialOf = taps * block
-	t.partial = w.sums.floats(t.groups * t.planes * t.partialOf)
+	t.partial = w.room.floats(t.groups * t.planes * t.partialOf)
 	k.pool.run(w, t, t.groups*t.planes)
 	for p := range t.planes {
 		sums := t.partial[p*t.partialOf:][:t.partialOf]

@@ -27,7 +27,7 @@ func (k *kernels) packForward(w *workspace, d device.Conv, weights device.Buf) [
 	}
 	t := &w.weights
 	*t = weightsTask{set: k.set, d: d, src: k.set.tensor(weights), panelLen: depth * d.R * d.S * block}
-	t.dst = w.packed.floats(device.Blocks(d.K) * t.panelLen)
+	t.dst = w.room.floats(device.Blocks(d.K) * t.panelLen)
 	return k.runPack(w, device.Blocks(d.K))
 }
 
@@ -36,7 +36,7 @@ func (k *kernels) packForward(w *workspace, d device.Conv, weights device.Buf) [
 func (k *kernels) packBackward(w *workspace, d device.Conv, weights device.Buf, taps []tap) []float32 {
 	t := &w.weights
 	*t = weightsTask{set: k.set, d: d, src: k.set.tensor(weights), panelLen: device.Blocks(d.K) * d.R * d.S * block * block, backward: true, taps: taps}
-	t.dst = w.packed.floats(device.Blocks(d.C) * t.panelLen)
+	t.dst = w.room.floats(device.Blocks(d.C) * t.panelLen)
 	return k.runPack(w, device.Blocks(d.C))
 }
 

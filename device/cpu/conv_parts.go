@@ -48,7 +48,7 @@ func (k *kernels) runConvParts(w *workspace, n int) {
 	}
 	t.perPart = min(max(1, partsImages/max(1, least)), max(1, n/(2*k.pool.threads)))
 	w.parts = panelPartsTask{set: t.set, src: t.weights, panelLen: t.panelLen}
-	w.parts.dst = w.left.floats(t.panels * w.parts.dstLen())
+	w.parts.dst = w.room.floats(t.panels * w.parts.dstLen())
 	t.parts = w.parts.dst
 	k.pool.run(w, &w.parts, t.panels)
 	t.n = n

@@ -85,7 +85,7 @@ func (k *kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 func (t *gradientTask) prepare(w *workspace) {
 	t.cut()
 	t.tables(w)
-	t.partial = w.sums.floats(t.groups * t.groupLen())
+	t.partial = w.room.floats(t.groups * t.groupLen())
 }
 
 // blocksK returns the panels of dy.

@@ -95,6 +95,9 @@ func (d *Device) Kernels() device.Kernels { return &d.mixed }
 // called later run on their caller alone.
 func (d *Device) Close() error {
 	d.pool.close()
+	d.mu.Lock()
+	d.free = nil // whose memory goes
+	d.mu.Unlock()
 	d.regions.Close()
 	return nil
 }
@@ -116,10 +119,11 @@ func (k *kernels) take() *workspace {
 		k.free = k.free[:n-1]
 		return w
 	}
-	return newWorkspace(k.set)
+	return newWorkspace(k.set, &k.regions)
 }
 
 func (k *kernels) give(w *workspace) {
+	w.room.leave()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.free = append(k.free, w)

@@ -38,7 +38,7 @@ func (k *kernels) LayerNormBackward(d device.LayerNorm, dx, dscale, dshift, dy, 
 	parts := (d.Rows + layerNormRows - 1) / layerNormRows
 	w.layerNorm = layerNormTask{
 		set: k.set, d: d, backward: true, x: k.set.tensor(x), dy: k.set.tensor(dy), dx: k.set.tensor(dx), scale: scale.F32()[:d.Cols],
-		mean: mean.F32(), invstd: invstd.F32(), sums: w.sums.floats(parts * 2 * d.Cols),
+		mean: mean.F32(), invstd: invstd.F32(), sums: w.room.floats(parts * 2 * d.Cols),
 	}
 	k.pool.run(w, &w.layerNorm, parts)
 	foldParts(dscale.F32()[:d.Cols], w.layerNorm.sums, 2*d.Cols)

@@ -72,7 +72,7 @@ func (k *kernels) packSides(w *workspace) {
 	} else {
 		t.groups = min(t.panels, max(t.groups, (4*threads+t.blocks-1)/t.blocks))
 		t.parts = t.groups * t.blocks
-		t.packed = k.packSide(w, &w.packed, t.right)
+		t.packed = k.packSide(w, t.right)
 	}
 	k.packLeft(w)
 }
@@ -81,12 +81,12 @@ func (k *kernels) packSides(w *workspace) {
 func (k *kernels) packLeft(w *workspace) {
 	t := &w.product
 	if !t.left.along {
-		w.rowBlocks = rowBlocksTask{k.set, w.left.floats(t.blocks * t.rowsOf * panels(t.d.K) * tileColumns), t.left, t.d.K, t.rowsOf}
+		w.rowBlocks = rowBlocksTask{k.set, w.room.floats(t.blocks * t.rowsOf * panels(t.d.K) * tileColumns), t.left, t.d.K, t.rowsOf}
 		t.packedLeft = w.rowBlocks.dst
 		k.pool.run(w, &w.rowBlocks, panels(t.d.K))
 		w.rowBlocks = rowBlocksTask{}
 	} else if t.left.widen != nil && t.groups > widenEachTime {
-		w.widening = wideningTask{w.left.floats(t.left.count * t.d.K), t.left, t.d.K}
+		w.widening = wideningTask{w.room.floats(t.left.count * t.d.K), t.left, t.d.K}
 		t.left = side{data: w.widening.dst, count: t.left.count, stride: t.d.K, along: true}
 		k.pool.run(w, &w.widening, (t.left.count+wideningRows-1)/wideningRows)
 		w.widening = wideningTask{}
@@ -94,9 +94,9 @@ func (k *kernels) packLeft(w *workspace) {
 }
 
 // packSide packs all of s.
-func (k *kernels) packSide(w *workspace, m *memory, s side) []float32 {
+func (k *kernels) packSide(w *workspace, s side) []float32 {
 	depth := w.product.d.K
-	w.pack = packTask{set: k.set, dst: m.floats(panels(s.count) * depth * tileColumns), src: s, depth: depth}
+	w.pack = packTask{set: k.set, dst: w.room.floats(panels(s.count) * depth * tileColumns), src: s, depth: depth}
 	k.pool.run(w, &w.pack, w.pack.parts())
 	dst := w.pack.dst
 	w.pack = packTask{}

@@ -114,7 +114,7 @@ func (k *kernels) takeMoments(w *workspace, p planes, x device.Buf) *momentsTask
 	t := &w.moments
 	n := p.blocks * p.perBlock()
 	*t = momentsTask{set: k.set, planes: p, x: k.set.tensor(x)}
-	t.out = unsafe.Slice((*planeMoments)(address(w.sums.floats(n*size), 0)), n)
+	t.out = unsafe.Slice((*planeMoments)(address(w.room.floats(n*size), 0)), n)
 	k.pool.run(w, t, p.parts())
 	return t
 }

@@ -51,19 +51,19 @@ func (k *kernels) runProductParts(w *workspace) {
 	clear(w.notFinite)
 	*q = productParts{productTask: t, chunks: (t.d.K + partDepth - 1) / partDepth, notFinite: w.notFinite}
 	if t.blocks > 1 {
-		q.cutRight = w.packed.floats(t.panels * q.chunks * panelWords)
+		q.cutRight = w.room.floats(t.panels * q.chunks * panelWords)
 		w.rightParts = rightParts{q}
 		k.pool.run(w, &w.rightParts, (t.panels+rightPanels-1)/rightPanels)
 	}
 	if words := t.left.count * chunkWords(q.chunks); t.groups > 1 && words <= leftPartsWords {
-		w.leftParts = leftParts{q, w.left.floats(words)}
+		w.leftParts = leftParts{q, w.room.floats(words)}
 		k.pool.run(w, &w.leftParts, (t.left.count+partRows-1)/partRows)
 		q.cutLeft = w.leftParts.dst
 	}
 	k.pool.run(w, q, t.parts)
 	if slices.Contains(q.notFinite, true) {
 		k.packLeft(w)
-		t.packed = k.packSide(w, &w.packed, t.right)
+		t.packed = k.packSide(w, t.right)
 		w.productAgain = productAgain{q}
 		k.pool.run(w, &w.productAgain, t.parts)
 	}

@@ -41,7 +41,7 @@ func TestPoolDoesEachPartOnce(t *testing.T) {
 			var callers sync.WaitGroup
 			for range 3 {
 				callers.Go(func() {
-					w, task := newWorkspace(nil), &tally{done: make([]atomic.Int32, 40)}
+					w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 40)}
 					for round := range 300 {
 						p.run(w, task, round%len(task.done))
 						task.require(t, round%len(task.done))
@@ -58,7 +58,7 @@ func TestPoolDoesEachPartOnce(t *testing.T) {
 // A closed pool computes on its callers.
 func TestPoolAfterClose(t *testing.T) {
 	p := newPool(3)
-	w, task := newWorkspace(nil), &tally{done: make([]atomic.Int32, 8)}
+	w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 8)}
 	p.run(w, task, 8)
 	task.require(t, 8)
 	p.close()
@@ -69,7 +69,7 @@ func TestPoolAfterClose(t *testing.T) {
 func TestPoolAllocatesNothing(t *testing.T) {
 	p := newPool(2)
 	defer p.close()
-	w, task := newWorkspace(nil), &tally{done: make([]atomic.Int32, 8)}
+	w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 8)}
 	require.Zero(t, testing.AllocsPerRun(100, func() { p.run(w, task, 8) }))
 }
 
@@ -91,7 +91,7 @@ func BenchmarkSharing(b *testing.B) {
 			b.Run(fmt.Sprintf("rounds=%d/threads=%d", rounds, threads), func(b *testing.B) {
 				p := newPool(threads)
 				defer p.close()
-				w := newWorkspace(nil)
+				w := newWorkspace(nil, nil)
 				var task task = busy{rounds}
 				for b.Loop() {
 					p.run(w, task, 64)

@@ -81,12 +81,12 @@ func (k *kernels) runWinograd(w *workspace, weights device.Buf) {
 	t.tables(w)
 	groups := (t.panels + t.perGroup - 1) / t.perGroup
 	if wide {
-		t.v = w.sums.floats(t.positions * slabLen(t.depth, t.perBlock*t.wide))
+		t.v = w.room.floats(t.positions * slabLen(t.depth, t.perBlock*t.wide))
 		w.winogradInputs, w.winogradGroups = winogradInputs{t}, winogradGroups{t}
 		k.pool.run(w, &w.winogradInputs, t.depth)
 		k.pool.run(w, &w.winogradGroups, groups)
 	} else {
-		t.u = w.packed.floats(groups * t.groupLen)
+		t.u = w.room.floats(groups * t.groupLen)
 		w.winogradPanels = winogradPanels{t}
 		k.pool.run(w, &w.winogradPanels, t.panels)
 		k.pool.run(w, t, (t.winogradTiles.rows()+t.perPart-1)/t.perPart)

@@ -47,7 +47,7 @@ func (k *kernels) runGradient(w *workspace) {
 	tiles := max(winogradTilesLeast, winogradBytes/(t.positions*block*4*max(t.blocksC, t.blocksK)))
 	t.perBlock = max(1, min(tiles/t.wide, (t.d.N+t.groups-1)/t.groups*t.high))
 	t.tables(w)
-	t.partial = w.sums.floats(t.groups * t.groupLen())
+	t.partial = w.room.floats(t.groups * t.groupLen())
 	k.pool.run(w, t, t.groups)
 	w.winogradStore = winogradStore{t}
 	k.pool.run(w, &w.winogradStore, t.blocksK)

@@ -77,8 +77,8 @@ func (k *kernels) runWideGradient(w *workspace) {
 	t.perChunk = min(widePanels, t.blocksC)
 	t.tables(w)
 	tiles := t.perBlock * t.wide
-	t.v = w.sums.floats(t.positions * slabLen(t.blocksC, tiles))
-	t.g = w.packed.floats(t.positions * slabLen(t.blocksK, tiles))
+	t.v = w.room.floats(t.positions * slabLen(t.blocksC, tiles))
+	t.g = w.room.floats(t.positions * slabLen(t.blocksK, tiles))
 	w.winogradImages, w.winogradChunks = winogradImages{t}, winogradChunks{t}
 	k.pool.run(w, &w.winogradImages, t.blocksC+t.blocksK)
 	k.pool.run(w, &w.winogradChunks, t.chunksC()*((t.blocksK+widePanels-1)/widePanels))

@@ -46,9 +46,7 @@ type workspace struct {
 	share share
 	own   scratch
 
-	packed memory // weights or the right matrix, in panels
-	left   memory // the left matrix, transposed into panels
-	sums   memory // partial sums
+	room   room
 	bias   memory
 	rows   []row
 	steps  []int64
@@ -104,8 +102,8 @@ type workspace struct {
 	winogradChunks    winogradChunks
 }
 
-func newWorkspace(set *kernelSet) *workspace {
-	return &workspace{elements: elementsTask{set: set}}
+func newWorkspace(set *kernelSet, regions *device.HostRegions) *workspace {
+	return &workspace{room: room{regions: regions}, elements: elementsTask{set: set}}
 }
 
 // address returns where element i of s lies. Behind the last element lies
