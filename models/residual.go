@@ -53,7 +53,10 @@ func (b *residual) Forward(t *nn.Tape, in []*nn.Var) []*nn.Var {
 		y = b.norms[i].Fused(t, b.convs[i].Forward(t, y), nil, device.ReLU)
 	}
 	y = b.convs[last].Forward(t, y)
-	return t.List(b.norms[last].Fused(t, y, b.shortcut(t, x), device.ReLU))
+	if short := b.shortcut(t, x); short != x {
+		return t.List(b.norms[last].FusedOver(t, y, short, device.ReLU))
+	}
+	return t.List(b.norms[last].Fused(t, y, x, device.ReLU))
 }
 
 func (b *residual) shortcut(t *nn.Tape, x *nn.Var) *nn.Var {

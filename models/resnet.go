@@ -122,7 +122,9 @@ func (s *stemBlock) Name() string { return "stem" }
 func (s *stemBlock) Forward(t *nn.Tape, in []*nn.Var) []*nn.Var {
 	y := s.norm.Fused(t, s.conv.Forward(t, nn.Only("stem", in)), nil, device.ReLU)
 	if s.pool != nil {
-		y = s.pool.Forward(t, y)
+		wide := y
+		y = s.pool.Forward(t, wide)
+		t.Forget(wide)
 	}
 	return t.List(y)
 }

@@ -44,6 +44,12 @@ func (l *BatchNorm2d) Fused(t *Tape, x, residual *Var, act device.Activation) *V
 	return t.BatchNorm(x, l.Norm, residual, act)
 }
 
+// FusedOver is Fused for a residual that nobody else reads: where its memory can
+// become that of the result, it does.
+func (l *BatchNorm2d) FusedOver(t *Tape, x, residual *Var, act device.Activation) *Var {
+	return t.batchNorm(x, l.Norm, residual, act, true)
+}
+
 // Params lists scale and shift.
 func (l *BatchNorm2d) Params() []*Param { return []*Param{l.Norm.Scale, l.Norm.Shift} }
 

@@ -40,23 +40,47 @@ type Norm struct {
 // Running.Across the moments are those of all micro-batches that share them.
 // Ioffe and Szegedy 2015.
 func (t *Tape) BatchNorm(x *Var, n Norm, residual *Var, act device.Activation) *Var {
+	return t.batchNorm(x, n, residual, act, false)
+}
+
+// batchNorm writes over residual when nobody reads that afterwards: neither who
+// made it, in the backward pass, nor anybody else.
+func (t *Tape) batchNorm(x *Var, n Norm, residual *Var, act device.Activation, over bool) *Var {
 	d := n.describe(x, residual, act)
 	op := Record[batchNormOp](t)
 	op.x, op.residual, op.d = x, residual, d
 	op.scale, op.shift = n.Scale.read(t, true), n.Shift.read(t, true)
 	op.factor, op.offset = t.wide(op.scale), t.wide(op.shift)
-	op.y = t.normal(x.Shape, x, residual, op.scale, op.shift)
+	op.y = op.output(t, over)
 	op.mean, op.invstd = t.Scratch(device.F32, d.C), t.Scratch(device.F32, d.C)
 	if t.Pass.Training {
 		op.dscale, op.dshift = t.Scratch(device.F32, d.C), t.Scratch(device.F32, d.C)
 	}
 	op.constant = op.statistics(t, n)
-	var added device.Buf
-	if residual != nil {
-		added = residual.Value
-	}
-	t.kernels.BatchNormForward(d, op.y.Value, x.Value, op.mean, op.invstd, op.factor, op.offset, added)
+	op.forward(t, op.y.Value)
 	return op.y
+}
+
+// output makes y, of the memory of the residual where that is allowed.
+func (op *batchNormOp) output(t *Tape, over bool) *Var {
+	r := op.residual
+	if over && t.overwritten(r) {
+		y := t.newVar()
+		y.Shape, y.Value, y.owned = r.Shape, r.Value, true
+		y.needs = op.x.NeedsGrad() || r.NeedsGrad() || op.scale.NeedsGrad() || op.shift.NeedsGrad()
+		r.owned = false
+		return y
+	}
+	return t.normal(op.x.Shape, op.x, r, op.scale, op.shift)
+}
+
+// forward computes y.
+func (op *batchNormOp) forward(t *Tape, y device.Buf) {
+	var added device.Buf
+	if op.residual != nil {
+		added = op.residual.Value
+	}
+	t.kernels.BatchNormForward(op.d, y, op.x.Value, op.mean, op.invstd, op.factor, op.offset, added)
 }
 
 func (n Norm) describe(x, residual *Var, act device.Activation) device.BatchNorm {
@@ -154,8 +178,16 @@ func (op *batchNormOp) compute(t *Tape) {
 	if addResidual {
 		dresidual = t.arena.Get(device.F32, op.residual.Shape.Len())
 	}
+	y, again := op.y.Value, op.y.Value.IsZero() && d.Activation != device.Identity
+	if again {
+		y = t.arena.Get(y.Type, op.y.Shape.Len())
+		op.forward(t, y)
+	}
 	t.kernels.BatchNormBackward(d, dx, dresidual, op.dscale, op.dshift, dy,
-		op.x.Value, op.y.Value, op.mean, op.invstd, op.factor, op.constant || op.across != nil)
+		op.x.Value, y, op.mean, op.invstd, op.factor, op.constant || op.across != nil)
+	if again {
+		t.arena.Put(y)
+	}
 	if op.across != nil && !op.constant {
 		op.centre(t, dx, op.factor)
 	}
@@ -166,6 +198,7 @@ func (op *batchNormOp) compute(t *Tape) {
 	if ownX {
 		t.arena.Put(dx)
 	}
+	op.factor, op.offset = device.Buf{}, device.Buf{} // which may be the parameters' memory, and this record stays
 }
 
 func (op *batchNormOp) BackwardInput(t *Tape) { op.compute(t) }
