@@ -34,7 +34,11 @@ func (j *job) decide() error {
 	if err := j.fits(world); err != nil {
 		return err
 	}
-	if world == 1 || j.config.Collective.Transport == "inproc" {
+	here := world == 1 || j.config.Collective.Transport == "inproc"
+	if err := j.checkBinding(world, !here); err != nil {
+		return err
+	}
+	if here {
 		return j.interruptible(func(ctx context.Context) error { return j.here(ctx, world) })
 	}
 	return j.launch(world)

@@ -37,6 +37,9 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 		return j.alone(ctx)
 	}
 	j.makeRoom(1, place.LocalSize)
+	if err := j.keepApart(place); err != nil {
+		return err
+	}
 	link, err := j.connect(ctx, place)
 	if err != nil {
 		return err

@@ -127,6 +127,8 @@ func badInputs() []struct {
 			args: "-config cnn.yaml -set data.name=cifar10 -set data.path=cifar -set observe.run_dir="},
 		{name: "a label out of range", code: 1, files: map[string]string{"cifar/train.bin": "\xff" + strings.Repeat("x", 3072), "cifar/test.bin": "\x01" + strings.Repeat("x", 3072)},
 			args: "-config cnn.yaml -set data.name=cifar10 -set data.path=cifar -set observe.run_dir="},
+		{name: "ranks of one process bound", code: 2, args: "-config mlp.yaml -nproc 2 -set launch.bind_cores=true -set collective.transport=inproc -set data.name=digits -set observe.run_dir="},
+		{name: "no such switch", code: 2, args: "-config mlp.yaml -set launch.bind_cores=yes -set observe.run_dir="},
 		{name: "divergence", code: 1, args: "-config mlp.yaml -set data.name=digits -set optim.name=sgd -set optim.lr=1e5 -set optim.schedule.warmup=0 -set compute.kernels=naive -set observe.run_dir="},
 	}
 }

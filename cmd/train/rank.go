@@ -54,11 +54,14 @@ func (j *job) here(ctx context.Context, world int) error {
 	return j.result(summary, err)
 }
 
+// besides is how many goroutines run beside those that compute.
+const besides = 2
+
 // makeRoom lets communication and data go on while that many ranks of this
 // process compute on all their threads, of the ranks of this host. Who sets
 // GOMAXPROCS knows better.
 func (j *job) makeRoom(ranks, local int) {
-	room := ranks*trainer.Threads(j.config, local) + 2
+	room := ranks*trainer.Threads(j.config, local) + besides
 	if lookup(j.environ)("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < room {
 		runtime.GOMAXPROCS(room)
 	}

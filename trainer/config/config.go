@@ -177,7 +177,7 @@ type Launch struct {
 	Hosts       []string `yaml:"hosts"`
 	Placement   string   `yaml:"placement"`
 	MaxRestarts int      `yaml:"max_restarts"`
-	BindCores   bool     `yaml:"bind_cores"`
+	BindCores   Switch   `yaml:"bind_cores"`
 }
 
 // Checkpoint is what is saved. Without Dir nothing is.

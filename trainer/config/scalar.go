@@ -90,6 +90,8 @@ func wants(v reflect.Value) string {
 		return "auto or a size such as 256KiB"
 	case t == reflect.TypeFor[Count]():
 		return "auto or a whole number of at least 1"
+	case t == reflect.TypeFor[Switch]():
+		return "auto, true or false"
 	case t == reflect.TypeFor[Span]():
 		return "a whole number of at least 1, or a range such as 2..8"
 	case t == reflect.TypeFor[Every]():

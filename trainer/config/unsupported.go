@@ -10,7 +10,6 @@ func unsupported() []struct{ key, feature string } {
 		{"launch.rendezvous", "an address to meet at (set MASTER_ADDR and MASTER_PORT)"},
 		{"launch.hosts", "starting processes on other hosts"},
 		{"launch.max_restarts", "restarts"},
-		{"launch.bind_cores", "binding processes to cores"},
 		{"checkpoint.keep_best", "keeping the best checkpoint"},
 		{"checkpoint.fallback", "falling back to an older checkpoint"},
 		{"observe.metrics", "the metrics endpoint"},

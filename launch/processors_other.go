@@ -1,0 +1,7 @@
+//go:build !linux
+
+package launch
+
+func processors() ([]processor, error) { return nil, nil }
+
+func bind([]int) error { return nil }
