@@ -26,6 +26,7 @@ type scaled struct {
 	clip      float64
 	exact     bool // deterministic
 	shard     bool
+	late      bool // deferred
 	data      samples
 	steps     int
 	spoil     func(step int, m Micro, b Batch)
@@ -45,7 +46,7 @@ func (s scaled) run(ctx context.Context, c collective.Comm) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cfg := FusionConfig{Device: dev, ThresholdMB: 0.001, Deterministic: s.exact, Shard: s.shard, ClipNorm: s.clip, Scaler: s.level.Scaler(), Masters: s.level.Masters()}
+	cfg := FusionConfig{Device: dev, ThresholdMB: 0.001, Deterministic: s.exact, Shard: s.shard, Defer: s.late, ClipNorm: s.clip, Scaler: s.level.Scaler(), Masters: s.level.Masters()}
 	if s.fixed != 0 {
 		cfg.Scaler = amp.NewScaler(amp.ScalerConfig{Fixed: s.fixed})
 	}

@@ -31,12 +31,24 @@ type timing struct {
 	times   []bucketTimes
 }
 
-// bucketTimes are of one bucket; the least that was seen.
+// bucketTimes are of one bucket.
 type bucketTimes struct {
-	cost  time.Duration // of its call
-	ready time.Duration // after the last backward pass has begun
-	need  time.Duration // after the step has begun
-	found bool          // need is known in the present step
+	cost  leastTime // of its call
+	ready leastTime // after the last backward pass has begun
+	need  leastTime // after the step has begun
+	found bool      // need is known in the present step
+}
+
+// leastTime is the shortest of some times.
+type leastTime struct {
+	time.Duration
+	known bool // there was one
+}
+
+func (l *leastTime) add(d time.Duration) {
+	if !l.known || d < l.Duration {
+		l.Duration, l.known = d, true
+	}
 }
 
 const (
@@ -73,7 +85,8 @@ func (t *timing) used(b *bucket) {
 		return
 	}
 	x := &t.times[b.index]
-	x.found, x.need = true, least(x.need, time.Since(t.started))
+	x.found = true
+	x.need.add(time.Since(t.started))
 }
 
 // backward is called when a backward pass begins.
@@ -86,16 +99,8 @@ func (t *timing) backward() {
 // ready notes that a bucket is complete on this rank.
 func (t *timing) ready(b *bucket) {
 	if t.measures() && b.index < len(t.times) {
-		t.times[b.index].ready = least(t.times[b.index].ready, time.Since(t.armed))
+		t.times[b.index].ready.add(time.Since(t.armed))
 	}
-}
-
-// least is the smaller of two durations, of which 0 is none.
-func least(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // probe runs the buckets' calls one after another. All ranks begin together, so
@@ -111,7 +116,7 @@ func (t *timing) probe(ctx context.Context, r *reducer, empty bool) error {
 		if err := b.work.Wait(ctx); err != nil {
 			return fmt.Errorf("%s: %w", b.label, err)
 		}
-		t.times[b.index].cost = least(t.times[b.index].cost, time.Since(start))
+		t.times[b.index].cost.add(time.Since(start))
 	}
 	return nil
 }
@@ -130,7 +135,7 @@ func (t *timing) next(g *GradFusion, err error) error {
 	case probedSteps:
 		err = t.agree(g, beside)
 		for i := range t.times {
-			t.times[i].ready = 0
+			t.times[i].ready = leastTime{}
 		}
 		return err
 	case observedSteps:
@@ -163,8 +168,8 @@ func (t *timing) agree(g *GradFusion, slower float64) error {
 func (t *timing) sends(slower float64) []Send {
 	out := make([]Send, len(t.times))
 	for i, x := range t.times {
-		out[i] = Send{Ready: time.Duration(float64(x.ready) * slower), Cost: x.cost, Need: x.need}
-		if x.need == 0 {
+		out[i] = Send{Ready: time.Duration(float64(x.ready.Duration) * slower), Cost: x.cost.Duration, Need: x.need.Duration}
+		if !x.need.known {
 			out[i].Need = math.MaxInt64 - time.Duration(i) // unused: late, as it is ready
 		}
 	}
