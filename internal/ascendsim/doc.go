@@ -20,5 +20,7 @@
 // ASCENDSIM_NO_SUBS (1 refuses to cut communicators), ASCENDSIM_OLD (1 takes the
 // oldest configuration only), and
 // ASCENDSIM_FAULTS, such as "rank=1 kind=kill after=3; rank=0 kind=delay ms=50";
-// kind is kill, freeze, delay, again (HcclCommDestroy, count times) or async.
+// kind is kill, stop (the process, as SIGSTOP does), freeze, delay, again
+// (HcclCommDestroy, count times) or async; "at=join" has kill, stop and delay happen
+// while a communicator is made, the one after so many of the process.
 package ascendsim

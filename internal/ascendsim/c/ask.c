@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Reads when there is something to read; false when the time is over, the stream
@@ -34,6 +35,26 @@ static bool patient_read(int fd, void *to, size_t n, struct stream *stream, long
 	return true;
 }
 
+/* The same for what is sent: the root's process may be stopped. */
+static bool patient_write(int fd, const void *from, size_t n, struct stream *stream, long long until)
+{
+	const char *p = from;
+	while (n > 0) {
+		if (ascendsim_aborted(stream) || ascendsim_now() >= until)
+			return false;
+		ssize_t k = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (k < 0 && errno != EINTR && errno != EAGAIN)
+			return false;
+		if (k < 0) {
+			struct pollfd f = { .fd = fd, .events = POLLOUT };
+			poll(&f, 1, 10);
+			continue;
+		}
+		p += k, n -= (size_t)k;
+	}
+	return true;
+}
+
 int ascendsim_ask(struct comm *c, struct stream *stream, struct request *request, const uint64_t *counts, const void *payload, void **answer, uint64_t *bytes, char *message, size_t size)
 {
 	static const char late[] = "EI0002: the wait for the other ranks timed out: rank %u of %s waited %ld ms (HCCL_EXEC_TIMEOUT) for an operation that not all ranks called";
@@ -47,8 +68,8 @@ int ascendsim_ask(struct comm *c, struct stream *stream, struct request *request
 	request->magic = SIM_MAGIC;
 	long long until = ascendsim_now() + sim_exec_timeout();
 	struct reply r = { 0 };
-	if (sim_write(c->fd, request, sizeof *request) && sim_write(c->fd, counts, request->n_counts * sizeof *counts))
-		sim_write(c->fd, payload, request->bytes);
+	if (patient_write(c->fd, request, sizeof *request, stream, until) && patient_write(c->fd, counts, request->n_counts * sizeof *counts, stream, until))
+		patient_write(c->fd, payload, request->bytes, stream, until); /* else nothing comes back */
 	bool ok = patient_read(c->fd, &r, sizeof r, stream, until);
 	if (ok && r.text > 0) {
 		char text[512] = "";

@@ -30,7 +30,7 @@ cd "$here"
 library libascendcl.so device.c memory.c stream.c event.c copy.c version.c
 library libopapi.so aclnn.c aclnn_operators.c reduce.c -L"$out" -lascendcl -lm
 ln -sf libopapi.so "$out/libnnopbase.so"
-communicators="comm.c config.c environment.c table.c hub.c hub_threads.c reduce.c ask.c"
+communicators="comm.c config.c fault.c environment.c table.c hub.c hub_threads.c outbox.c reduce.c ask.c"
 operations="operation.c operations.c parts.c checks.c"
 # shellcheck disable=SC2086 # lists of files
 if [ "$cann" = 9 ]; then

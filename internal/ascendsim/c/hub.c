@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-void hub_answer(int fd, int code, const char *text, const void *payload, uint64_t bytes)
+void hub_answer(struct outbox *box, int code, const char *text, const void *payload, uint64_t bytes)
 {
 	struct reply r = { .code = code, .text = text == NULL ? 0 : (uint32_t)strlen(text), .bytes = bytes };
-	if (sim_write(fd, &r, sizeof r) && sim_write(fd, text, r.text))
-		sim_write(fd, payload, bytes);
+	char *out = malloc(sizeof r + r.text + bytes);
+	memcpy(out, &r, sizeof r);
+	if (r.text > 0)
+		memcpy(out + sizeof r, text, r.text);
+	if (bytes > 0)
+		memcpy(out + sizeof r + r.text, payload, bytes);
+	outbox_put(box, out, sizeof r + r.text + bytes);
 }
 
 void hub_forget(struct group *g, uint32_t rank)
@@ -57,7 +62,7 @@ static void gather(struct group *g, uint32_t to, const uint64_t *from, const uin
 		memcpy(out + total, g->pending[r]->payload + from[r], size[r]);
 		total += size[r];
 	}
-	hub_answer(g->fds[to], 0, NULL, out, total);
+	hub_answer(g->boxes[to], 0, NULL, out, total);
 	free(out);
 }
 
@@ -69,24 +74,24 @@ static void serve(struct group *g, uint32_t r, const char *reduced)
 	uint64_t element = ascendsim_type_size(p->head.type), part = p->head.count * element, from[SIM_RANKS] = { 0 }, size[SIM_RANKS] = { 0 };
 	switch (p->head.kind) {
 	case ALL_REDUCE:
-		hub_answer(g->fds[r], 0, NULL, reduced, part);
+		hub_answer(g->boxes[r], 0, NULL, reduced, part);
 		break;
 	case REDUCE:
-		hub_answer(g->fds[r], 0, NULL, reduced, r == p->head.root ? part : 0);
+		hub_answer(g->boxes[r], 0, NULL, reduced, r == p->head.root ? part : 0);
 		break;
 	case REDUCE_SCATTER:
-		hub_answer(g->fds[r], 0, NULL, reduced + r * part, part);
+		hub_answer(g->boxes[r], 0, NULL, reduced + r * part, part);
 		break;
 	case REDUCE_SCATTER_V:
 		for (uint32_t k = 0; k < r; k++)
 			from[0] += p->counts[k] * element;
-		hub_answer(g->fds[r], 0, NULL, reduced + from[0], p->counts[r] * element);
+		hub_answer(g->boxes[r], 0, NULL, reduced + from[0], p->counts[r] * element);
 		break;
 	case BROADCAST:
-		hub_answer(g->fds[r], 0, NULL, root->payload, r == p->head.root ? 0 : part);
+		hub_answer(g->boxes[r], 0, NULL, root->payload, r == p->head.root ? 0 : part);
 		break;
 	case SCATTER:
-		hub_answer(g->fds[r], 0, NULL, root->payload + r * part, part);
+		hub_answer(g->boxes[r], 0, NULL, root->payload + r * part, part);
 		break;
 	case ALL_GATHER:
 	case ALL_GATHER_V:
@@ -103,7 +108,7 @@ static void serve(struct group *g, uint32_t r, const char *reduced)
 		gather(g, r, from, size);
 		break;
 	default:
-		hub_answer(g->fds[r], 0, NULL, NULL, 0);
+		hub_answer(g->boxes[r], 0, NULL, NULL, 0);
 	}
 }
 
@@ -138,7 +143,7 @@ void hub_complete(struct group *g)
 	char *reduced = text[0] == 0 ? reduction(g) : NULL;
 	for (uint32_t r = 0; r < g->n; r++) {
 		if (text[0] != 0)
-			hub_answer(g->fds[r], RT_FFTS_TIMEOUT, text, NULL, 0);
+			hub_answer(g->boxes[r], RT_FFTS_TIMEOUT, text, NULL, 0);
 		else
 			serve(g, r, reduced);
 	}
@@ -166,7 +171,7 @@ void hub_finish_batch(struct group *g, uint32_t r)
 		memcpy(out + total, p->received[i], size);
 		total += size;
 	}
-	hub_answer(g->fds[r], 0, NULL, out, total);
+	hub_answer(g->boxes[r], 0, NULL, out, total);
 	free(out);
 	hub_forget(g, r);
 }
@@ -203,9 +208,9 @@ void hub_match(struct group *g, uint32_t from, uint32_t to)
 			char text[200];
 			snprintf(text, sizeof text, "EI0005: rank %u sends %llu of type %llu, rank %u receives %llu of type %llu", from, (unsigned long long)x->count,
 				 (unsigned long long)x->type, to, (unsigned long long)y->count, (unsigned long long)y->type);
-			hub_answer(g->fds[from], RT_FFTS_TIMEOUT, text, NULL, 0);
+			hub_answer(g->boxes[from], RT_FFTS_TIMEOUT, text, NULL, 0);
 			if (to != from)
-				hub_answer(g->fds[to], RT_FFTS_TIMEOUT, text, NULL, 0);
+				hub_answer(g->boxes[to], RT_FFTS_TIMEOUT, text, NULL, 0);
 			hub_forget(g, from);
 			hub_forget(g, to);
 			return;

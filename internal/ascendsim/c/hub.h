@@ -14,10 +14,15 @@ struct pending {
 	char **received;
 };
 
+/* Answers on their way to a rank, which a thread writes: one that does not read them,
+ * as its process is stopped, must hold nobody else up. */
+struct outbox;
+
 struct group {
 	char key[160];
 	uint32_t n, joined, members;
 	int *fds;
+	struct outbox **boxes;
 	struct pending **pending;
 	bool failed;
 	struct group *next;
@@ -25,7 +30,10 @@ struct group {
 
 extern pthread_mutex_t hub_lock; /* of all that follows; the functions want it held */
 
-void hub_answer(int fd, int code, const char *text, const void *payload, uint64_t bytes);
+void hub_answer(struct outbox *box, int code, const char *text, const void *payload, uint64_t bytes);
+struct outbox *outbox_open(int fd);
+void outbox_put(struct outbox *box, void *bytes, size_t n); /* which it frees */
+void outbox_close(struct outbox *box);                      /* without the lock */
 void hub_forget(struct group *g, uint32_t rank);
 void hub_complete(struct group *g);
 void hub_finish_batch(struct group *g, uint32_t rank);

@@ -73,6 +73,7 @@ static struct group *group_of(const struct hello *h)
 	memcpy(g->key, h->group, sizeof g->key);
 	g->n = h->n;
 	g->fds = calloc(h->n, sizeof *g->fds);
+	g->boxes = calloc(h->n, sizeof *g->boxes);
 	g->pending = calloc(h->n, sizeof *g->pending);
 	for (uint32_t r = 0; r < h->n; r++)
 		g->fds[r] = -1;
@@ -92,12 +93,13 @@ static void leave(struct group *g)
 	for (uint32_t r = 0; r < g->n; r++)
 		hub_forget(g, r);
 	free(g->fds);
+	free(g->boxes);
 	free(g->pending);
 	free(g);
 }
 
 /* Lets a rank in when all are there; lock is held. */
-static struct group *join(int fd, const struct hello *h, HcclResult *code)
+static struct group *join(int fd, struct outbox *box, const struct hello *h, HcclResult *code)
 {
 	struct group *g = group_of(h);
 	g->members++;
@@ -108,6 +110,7 @@ static struct group *join(int fd, const struct hello *h, HcclResult *code)
 		return NULL;
 	}
 	g->fds[h->rank] = fd;
+	g->boxes[h->rank] = box;
 	g->joined++;
 	pthread_cond_broadcast(&changed);
 	long long until = ascendsim_now() + h->timeout_ms;
@@ -130,11 +133,12 @@ static void *serve_rank(void *arg)
 	int fd = (int)(intptr_t)arg;
 	struct hello h;
 	struct group *g = NULL;
+	struct outbox *box = outbox_open(fd);
 	if (sim_read(fd, &h, sizeof h) && h.magic == SIM_MAGIC && h.n > 0 && h.n <= SIM_RANKS && memchr(h.group, 0, sizeof h.group) != NULL) {
 		HcclResult code;
 		pthread_mutex_lock(&hub_lock);
-		g = join(fd, &h, &code);
-		hub_answer(fd, code, NULL, NULL, 0);
+		g = join(fd, box, &h, &code);
+		hub_answer(box, code, NULL, NULL, 0);
 		pthread_mutex_unlock(&hub_lock);
 		struct pending *p;
 		while (code == HCCL_SUCCESS && (p = read_request(fd)) != NULL) {
@@ -158,9 +162,11 @@ static void *serve_rank(void *arg)
 	if (g != NULL) {
 		hub_forget(g, h.rank);
 		g->fds[h.rank] = -2; /* gone */
+		g->boxes[h.rank] = NULL;
 		leave(g);
 	}
 	pthread_mutex_unlock(&hub_lock);
+	outbox_close(box);
 	close(fd);
 	ascendsim_count("hub threads", -1);
 	return NULL;
@@ -210,14 +216,6 @@ HcclResult sim_hub(const char *address, int first, int last, int *port)
 	}
 	ascendsim_message("EI0019: no port of %d to %d on %s is free: set HCCL_IF_BASE_PORT or HCCL_HOST_SOCKET_PORT_RANGE", first, last, address);
 	return HCCL_E_TCP_CONNECT;
-}
-
-/* Waits until the answers that this process owes others are on their way: a rank
- * may end its process right after its own. */
-void sim_hub_settle(void)
-{
-	pthread_mutex_lock(&hub_lock);
-	pthread_mutex_unlock(&hub_lock);
 }
 
 static socklen_t local_address(struct sockaddr_un *a, const char *name)
