@@ -79,6 +79,7 @@ func (s *session) common() []string {
 	if s.savesTogether() {
 		own = append(own, fmt.Sprintf("checkpoint.dir: set %t", s.cfg.Checkpoint.Dir != ""), fmt.Sprintf("checkpoint.every: %v", s.cfg.Checkpoint.Every))
 	}
+	own = append(own, fmt.Sprintf("fusion.threshold_mb: buckets of %g", s.cfg.BucketMB(len(s.comm.Hosts()), s.comm.Size())))
 	return append(own, fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1])
 }
 

@@ -1,6 +1,7 @@
 package trainer_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -42,6 +43,7 @@ type combination struct {
 	tensor    int    // ranks that share each layer: they round partial sums
 	wire      string // "": deterministic; see TestWireGrid
 	sparse    string // gradients of gpt's embedding: exact, lazy or none
+	steps     int    // 0: gridSteps
 
 	layout
 	then      layout // of a job that continues
@@ -49,6 +51,7 @@ type combination struct {
 	threshold float64
 	threads   int
 	overlap   bool
+	forward   bool   // sums beside the next forward pass, where they can be had; over many steps they go in all orders
 	recompute string // none, blocks, or stages as a list, where there is a pipeline
 	shard     bool
 	stopAfter int // 0: run through; else stop there and resume
@@ -116,12 +119,21 @@ func draw(r *rand.Rand) combination {
 		c.sparse = "none"
 	}
 	c.level = pick("O0", "O0", "O0", "O1 f16", "O2 f16", "O2 bf16", "O3 bf16")
+	if c.forward = r.IntN(2) == 0; c.forward && c.defers() {
+		c.steps = 3 * gridSteps
+		c.stopAfter = r.IntN(c.steps)
+	}
 	return c
+}
+
+// defers reports whether sums can go on beside the next forward pass.
+func (c combination) defers() bool {
+	return c.pipeline == 1 && c.tensor == 1 && c.overlap && !c.shard && c.clip == 0 && c.optimizer != "lars" && c.optimizer != "lamb" && c.sparse == "none" && !strings.Contains(c.wire, "powersgd")
 }
 
 // computes is the part that decides the result.
 func (c combination) computes() combination {
-	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level, tensor: c.tensor, sparse: c.sparse,
+	return combination{model: c.model, optimizer: c.optimizer, batch: c.batch, micro: c.micro, clip: c.clip, augment: c.augment, dropout: c.dropout, level: c.level, tensor: c.tensor, sparse: c.sparse, steps: c.steps,
 		layout: layout{ranks: c.tensor, pipeline: 1}, transport: "inproc", threshold: 16, threads: 1, overlap: true, recompute: "none"}
 }
 
@@ -129,9 +141,12 @@ func (c combination) config(t *testing.T, dir string) *config.Config {
 	set := []string{
 		"model.name=" + c.model, fmt.Sprint("model.dropout=", c.dropout), fmt.Sprint("parallel.shard_optimizer=", c.shard), fmt.Sprint("data.batch=", c.batch),
 		"optim.name=" + c.optimizer, "optim.lr=0.01", fmt.Sprint("optim.clip_norm=", c.clip),
-		fmt.Sprint("train.steps=", gridSteps), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never", fmt.Sprint("parallel.tensor=", c.tensor),
+		fmt.Sprint("train.steps=", cmp.Or(c.steps, gridSteps)), fmt.Sprint("train.micro_batch=", c.micro), "train.deterministic=world", "train.eval_every=never", fmt.Sprint("parallel.tensor=", c.tensor),
 		fmt.Sprint("fusion.threshold_mb=", c.threshold), fmt.Sprint("fusion.overlap=", c.overlap), fmt.Sprint("compute.threads=", c.threads),
-		"checkpoint.every=1 steps", fmt.Sprint("checkpoint.async=", c.async), "checkpoint.dir=" + dir,
+		fmt.Sprintf("checkpoint.every=%d steps", max(c.steps-7, 1)), fmt.Sprint("checkpoint.async=", c.async), "checkpoint.dir=" + dir,
+	}
+	if c.forward && c.defers() {
+		set = append(set, "fusion.overlap_forward=true")
 	}
 	if c.pipeline > 1 {
 		set = append(set, fmt.Sprint("parallel.pipeline=", c.pipeline), "parallel.schedule="+c.schedule)

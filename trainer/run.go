@@ -186,7 +186,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.load(ctx); err != nil {
 		return err
 	}
-	s.fusion, err = parallel.NewGradFusion(ctx, s.stages, opt, s.fusionConfig())
+	s.fusion, err = parallel.NewGradFusion(ctx, s.stages, opt, s.fusionConfig(opt))
 	if err != nil {
 		return err
 	}

@@ -19,15 +19,15 @@ func (s *session) optimizer() (optim.Optimizer, error) {
 	return optim.New(o)
 }
 
-func (s *session) fusionConfig() parallel.FusionConfig {
+func (s *session) fusionConfig(opt optim.Optimizer) parallel.FusionConfig {
 	f := s.cfg.Fusion
 	var world collective.Comm
 	if s.cutOverRanks() {
 		world = s.comm
 	}
-	return parallel.FusionConfig{
+	c := parallel.FusionConfig{
 		World: world, SyncBatchNorm: s.norms,
-		Device: s.device, ThresholdMB: f.ThresholdMB, FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
+		Device: s.device, ThresholdMB: s.cfg.BucketMB(len(s.comm.Hosts()), s.comm.Size()), FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
 		Deterministic: s.cfg.Train.Deterministic == "world",
 		Shard:         s.cfg.Parallel.ShardOptimizer,
 		LocalSGD:      s.cfg.Train.LocalSGD,
@@ -36,6 +36,8 @@ func (s *session) fusionConfig() parallel.FusionConfig {
 		Targets: s.targets(), ClipNorm: s.cfg.Optim.ClipNorm, Events: s.job.Events,
 		Scaler: s.scaler, Masters: s.cfg.AMP.Settings().Masters(),
 	}
+	s.overlapForward(&c, opt)
+	return c
 }
 
 // alone is the Comm of a job with one rank.
