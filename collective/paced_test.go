@@ -20,13 +20,17 @@ import (
 // slow is a link for which all-reduces are paced.
 var slow = plan.Links{Across: plan.Link{BytesPerSecond: 125e6}}
 
-// pacedGroups are n ranks on hosts of their own.
-func pacedGroups(t *testing.T, n int, c collective.GroupConfig) []*collective.Group {
+// alone are n ranks on hosts of their own.
+func alone(n int) [][]int {
 	hosts := make([][]int, n)
 	for r := range hosts {
 		hosts[r] = []int{r}
 	}
-	groups := make([]*collective.Group, n)
+	return hosts
+}
+
+func pacedGroups(t *testing.T, hosts [][]int, c collective.GroupConfig) []*collective.Group {
+	groups := make([]*collective.Group, len(slices.Concat(hosts...)))
 	for r, transport := range inproc.NewOn(hosts) {
 		groups[r] = collective.NewGroup(transport, c)
 		t.Cleanup(func() {
@@ -38,8 +42,12 @@ func pacedGroups(t *testing.T, n int, c collective.GroupConfig) []*collective.Gr
 }
 
 func TestPacedAllReduce(t *testing.T) {
-	for _, n := range []int{2, 3, 4, 8} {
-		groups := pacedGroups(t, n, collective.GroupConfig{Links: slow})
+	for _, hosts := range [][][]int{
+		alone(2), alone(3), alone(4), alone(8),
+		{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{0, 5}, {1, 3}, {2, 4}}, {{0, 1, 2, 3}, {4, 5, 6, 7}},
+	} {
+		groups := pacedGroups(t, hosts, collective.GroupConfig{Links: slow})
+		n := len(groups)
 		for _, length := range []int{1 << 16, 1<<16 + 1, 777_777} {
 			for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Max} {
 				var all errgroup.Group
@@ -69,7 +77,7 @@ func TestPacedAllReduce(t *testing.T) {
 								want = (i%64 + 1) * n * n
 							}
 							if v != float32(want) {
-								return fmt.Errorf("rank %d of %d, element %d of %d, %v: %v, not %d", r, n, i, length, op, v, want)
+								return fmt.Errorf("rank %d of hosts %v, element %d of %d, %v: %v, not %d", r, hosts, i, length, op, v, want)
 							}
 						}
 						return nil
@@ -81,11 +89,16 @@ func TestPacedAllReduce(t *testing.T) {
 	}
 }
 
-// Of every type, all ranks get the same bits whenever they ask, integers those of a
-// sum, divided towards zero. Sums of 16-bit types round once: they are folded.
+// TestPacedTypes: of every type, all ranks get the same bits whenever they ask,
+// integers those of a sum, divided towards zero. Sums of 16-bit types round once: they are folded.
 func TestPacedTypes(t *testing.T) {
-	const n = 3
-	groups := pacedGroups(t, n, collective.GroupConfig{Links: slow})
+	t.Run("alone", func(t *testing.T) { pacedTypes(t, alone(4)) })
+	t.Run("two a host", func(t *testing.T) { pacedTypes(t, [][]int{{0, 3}, {1, 2}}) })
+}
+
+func pacedTypes(t *testing.T, hosts [][]int) {
+	const n = 4
+	groups := pacedGroups(t, hosts, collective.GroupConfig{Links: slow})
 	reduce := func(typ device.Type, op collective.Op, in [n][]byte) (out [n][]byte) {
 		var all errgroup.Group
 		for r, g := range groups {
@@ -134,18 +147,18 @@ func TestPacedTypes(t *testing.T) {
 			}
 			want := make([]int8, length)
 			for i := range want {
-				a, b, c := int8(in[0][i]), int8(in[1][i]), int8(in[2][i])
+				a, b, c, d := int8(in[0][i]), int8(in[1][i]), int8(in[2][i]), int8(in[3][i])
 				switch op {
 				case collective.Sum:
-					want[i] = a + b + c
+					want[i] = a + b + c + d
 				case collective.Prod:
-					want[i] = a * b * c
+					want[i] = a * b * c * d
 				case collective.Max:
-					want[i] = max(a, b, c)
+					want[i] = max(a, b, c, d)
 				case collective.Min:
-					want[i] = min(a, b, c)
+					want[i] = min(a, b, c, d)
 				case collective.Mean:
-					want[i] = (a + b + c) / n
+					want[i] = (a + b + c + d) / n
 				}
 			}
 			require.True(t, slices.Equal(want, device.FromBytes(typ, first[0]).I8()), "%v of %v", op, typ)
@@ -177,8 +190,12 @@ func TestPacedIsForSlowLinksOnly(t *testing.T) {
 		{"into another buffer", collective.GroupConfig{Links: slow}, apart, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := pacedGroups(t, 2, c.config)[0]
+			g := pacedGroups(t, alone(2), c.config)[0]
 			require.Equal(t, c.paced, g.AlgorithmOf(c.call) == "paced")
 		})
+	}
+	for _, hosts := range [][][]int{{{0, 1}}, {{0, 1}, {2}}, alone(9)} {
+		g := pacedGroups(t, hosts, collective.GroupConfig{Links: slow})[0]
+		require.NotEqual(t, "paced", g.AlgorithmOf(large), "hosts %v", hosts)
 	}
 }
