@@ -77,6 +77,8 @@ func Recv(ctx context.Context, c Comm, peer int, b device.Buf) error {
 // Run starts any call and waits for it. That takes less than Start and Wait, as
 // no other goroutine need be woken to run it.
 func Run(ctx context.Context, comm Comm, c Call) error {
-	c.waited = true
+	if g, ours := comm.(*Group); ours {
+		return g.run(ctx, &c)
+	}
 	return comm.Start(ctx, c).Wait(ctx)
 }

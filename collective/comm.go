@@ -69,7 +69,6 @@ type Call struct {
 	Label       string       // bucket and parameters, for reports
 	agree       uint32       // what a Barrier agrees upon, beside itself
 	alloc       *allocated   // of an allocation
-	waited      bool         // the caller calls Wait at once
 }
 
 // PointToPoint is one send or receive of an Exchange.

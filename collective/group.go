@@ -62,6 +62,7 @@ type Group struct {
 	mu           sync.Mutex
 	first, last  *Work // the queue
 	running      bool  // somebody executes calls
+	spare        *Work // for run
 	sequence     uint64
 	subs         int // sub-groups made so far
 	death        *PeerError
@@ -178,98 +179,6 @@ const (
 )
 
 func (g *Group) tag(channel uint64) Tag { return Tag(g.id - g.id%channels + channel) }
-
-// Start implements Comm.
-func (g *Group) Start(ctx context.Context, c Call) *Work {
-	w := &Work{group: g, ctx: ctx, call: c}
-	g.mu.Lock()
-	g.sequence++
-	w.sequence = g.sequence
-	if g.death != nil {
-		err := g.deathOf(w)
-		g.mu.Unlock()
-		return failedWork(err)
-	}
-	if g.last == nil {
-		g.first = w
-	} else {
-		g.last.next = w
-	}
-	g.last = w
-	g.mu.Unlock()
-	if !c.waited {
-		g.signal()
-	}
-	return w
-}
-
-func (g *Group) signal() {
-	select {
-	case g.wake <- struct{}{}:
-	default:
-	}
-}
-
-// work runs the queue's calls, unless a caller of Wait does.
-func (g *Group) work() {
-	for {
-		select {
-		case <-g.wake:
-			g.runUntil(nil)
-		case <-g.ctx.Done():
-			return
-		}
-	}
-}
-
-// runUntil runs queued calls in order, until w has ended or the queue is empty.
-// It returns at once when somebody else runs them.
-func (g *Group) runUntil(w *Work) {
-	g.mu.Lock()
-	if g.running {
-		g.mu.Unlock()
-		return
-	}
-	g.running = true
-	for g.first != nil && g.death == nil && (w == nil || !w.hasEnded()) {
-		next := g.pop()
-		g.mu.Unlock()
-		g.runOne(next)
-		g.mu.Lock()
-	}
-	g.running = false
-	more := g.first != nil
-	g.mu.Unlock()
-	if more {
-		g.signal()
-	}
-}
-
-// pop takes the oldest call off the queue; g.mu is held.
-func (g *Group) pop() *Work {
-	w := g.first
-	g.first, w.next = w.next, nil
-	if g.first == nil {
-		g.last = nil
-	}
-	return w
-}
-
-func (g *Group) runOne(w *Work) {
-	g.currentLocal.Store(w.sequence)
-	g.current.Store(w)
-	err := g.executor.run(w)
-	g.current.Store(nil)
-	if err == nil {
-		g.ended.Store(w.sequence)
-	}
-	g.currentLocal.Store(0)
-	if err != nil {
-		err = g.fail(w, err)
-	}
-	g.executor.settle()
-	w.finish(err)
-}
 
 // Close implements Comm: calls that have not ended fail with ErrClosed. The
 // transport stays open. Peers notice when they start a call after the last one

@@ -33,7 +33,7 @@ type Passed struct {
 
 // Pending is a call, or a part of an Exchange, that has begun and not ended.
 type Pending struct {
-	Sequence uint64
+	Sequence uint64 // 0: the making of the Comm itself
 	Call     string // such as "all-reduce sum of 1024 f32"
 	Label    string
 	Peer     int  // the rank of the Group that it waits for, as far as is known, or -1
@@ -49,9 +49,9 @@ func (g *Group) Progress() Progress {
 		p.Began = time.Unix(0, began)
 	}
 	if w := g.current.Load(); w != nil {
-		if c, ok := w.unfinished(); ok {
-			peer := g.executor.guard.waitsFor(w.sequence)
-			p.Pending = append(p.Pending, Pending{Sequence: w.sequence, Call: g.text(c), Label: c.Label, Peer: peer})
+		if c, sequence, ok := w.unfinished(); ok {
+			peer := g.executor.guard.waitsFor(sequence)
+			p.Pending = append(p.Pending, Pending{Sequence: sequence, Call: g.text(c), Label: c.Label, Peer: peer})
 		}
 	}
 	g.mu.Lock()

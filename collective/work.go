@@ -36,6 +36,16 @@ func failedWork(err error) *Work {
 	return w
 }
 
+// begin makes w the Work of a call that its caller runs at once and waits for.
+// Whoever watches the Group may still look at the call before it.
+func (w *Work) begin(g *Group, ctx context.Context, c *Call, sequence uint64) {
+	w.mu.Lock()
+	w.group, w.ctx, w.call, w.sequence = g, ctx, *c, sequence
+	w.ended.Store(false)
+	w.mu.Unlock()
+	w.waited.Store(true)
+}
+
 // finish ends w; only the first call counts.
 func (w *Work) finish(err error) {
 	w.mu.Lock()
@@ -97,9 +107,6 @@ func (w *Work) Wait(ctx context.Context) error {
 			group.runUntil(w)
 			ended = w.hasEnded()
 		}
-		if !ended {
-			group.signal() // Start may have left that to Wait
-		}
 	}
 	if ended {
 		return w.Err()
@@ -119,11 +126,11 @@ func (w *Work) about() Call {
 	return w.call
 }
 
-// unfinished is about for a call that has not ended.
-func (w *Work) unfinished() (Call, bool) {
+// unfinished is a call that has not ended, and its sequence number.
+func (w *Work) unfinished() (c Call, sequence uint64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.call, !w.ended.Load()
+	return w.call, w.sequence, !w.ended.Load()
 }
 
 // asked reports that somebody waits for w's end, by Done or, where no call is to be
