@@ -110,10 +110,27 @@ func (m *Monitor) attend() {
 		m.emit(*e)
 	}
 	if silent := m.judge.seen[0].silent; silent != "" {
-		held = map[int]string{0: silent}
+		// Rank 0 tells of nobody now. That a neighbour is stopped is certain, and
+		// why rank 0 is not heard of is not.
+		if held = m.stoppedNear(); len(held) == 0 {
+			held = map[int]string{0: silent}
+		}
 	}
 	m.hold(held)
 }
+
+// stoppedNear returns the ranks of this host whose processes are stopped.
+func (m *Monitor) stoppedNear() map[int]string {
+	held := map[int]string{}
+	for rank := range m.Size {
+		if h, known := m.here(rank); known && m.own.near(h) && h.stopped() {
+			held[rank] = stopped
+		}
+	}
+	return held
+}
+
+const stopped = "is stopped by a signal or a debugger"
 
 // look takes a rank's newest known beat in and returns what is new about it.
 func (j *judge) look(rank int, b beat, now time.Time) *Event {
@@ -134,7 +151,7 @@ func (j *judge) look(rank int, b beat, now time.Time) *Event {
 	quiet := now.Sub(s.at)
 	switch {
 	case known && m.own.near(h) && h.stopped():
-		s.silent = "is stopped by a signal or a debugger"
+		s.silent = stopped
 	case quiet >= missed*m.Heartbeat:
 		s.silent = "has not been heard of since " + s.at.Format(time.TimeOnly) + ": frozen, overloaded or cut off"
 	default:
