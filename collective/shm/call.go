@@ -41,7 +41,6 @@ func (d *domain) Run(c *collective.DirectCall) (handled bool, err error) {
 			return false, err
 		}
 		d.inline(c, out)
-		claim(unsafe.Pointer(&d.slotOf(d.calls+1, d.rank)[0]), slotHead+len(d.contribution(c, in)))
 		return true, nil
 	}
 	inPlace, outPlace := d.transport.placeOf(in), d.transport.placeOf(out)
@@ -200,6 +199,8 @@ func (d *domain) greet(c *collective.DirectCall, in, out int64, values []byte) e
 	copy(own[slotHead:], values)
 	d.publish()
 	count := d.published
+	// Time passes until the peers' values are here.
+	claim(unsafe.Pointer(&d.slotOf(d.calls+1, d.rank)[0]), slotHead+len(values))
 	for i := 1; i < len(d.ranks); i++ {
 		peer := (d.rank + i) % len(d.ranks)
 		if err := d.awaitRank(c, peer, count); err != nil {

@@ -63,13 +63,14 @@ var _ collective.Transport = (*Transport)(nil)
 // spin is how a waiting goroutine behaves before it sleeps.
 type spin struct {
 	pauses     int  // looks, a pause apart
-	foreground int  // the same when the caller has nothing else to do and there are enough processors
+	looks      int  // one after the other before them, when the caller has nothing else to do and there are enough processors
+	foreground int  // then pauses instead
 	yields     int  // looks, a yield apart
 	crowded    bool // there are more ranks than processors
 }
 
 func newSpin(ranks int) spin {
-	return spin{pauses: 20, foreground: 150, yields: 200, crowded: ranks > runtime.NumCPU()}
+	return spin{pauses: 20, looks: 32, foreground: 150, yields: 200, crowded: ranks > runtime.NumCPU()}
 }
 
 // newTransport starts the rank over memory, all ranks' eventfds and pidfds, which

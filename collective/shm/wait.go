@@ -49,6 +49,11 @@ func (d *domain) awaitRank(c *collective.DirectCall, peer int, count uint32) err
 	pauses := d.transport.spin.pauses
 	if !d.transport.spin.crowded && c.Foreground.Load() {
 		pauses = d.transport.spin.foreground
+		for range d.transport.spin.looks {
+			if int32(flag.Load()-count) >= 0 {
+				return nil
+			}
+		}
 	}
 	for range pauses {
 		if int32(flag.Load()-count) >= 0 {
