@@ -21,10 +21,11 @@ const (
 	Bucket                // from a bucket's release to its result
 	Evaluate
 	Checkpoint
-	Stall // a call that waited for long, or a rank that was not heard of; Name is the report
+	Stall  // a call that waited for long, or a rank that was not heard of; Name is the report
+	Bubble // a stage waits for what another has not computed yet, and computes nothing
 )
 
-var kindNames = [...]string{"step", "data", "forward", "backward", "optimizer", "call", "wait", "exposed", "bucket", "evaluate", "checkpoint", "stall"}
+var kindNames = [...]string{"step", "data", "forward", "backward", "optimizer", "call", "wait", "exposed", "bucket", "evaluate", "checkpoint", "stall", "bubble"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -66,7 +66,7 @@ func TestKinds(t *testing.T) {
 	for k := observe.Kind(0); k.Valid(); k++ {
 		names[k.String()] = true
 	}
-	require.Len(t, names, int(observe.Stall)+1, "every kind has a name of its own")
+	require.Len(t, names, int(observe.Bubble)+1, "every kind has a name of its own")
 }
 
 // What is recorded while another goroutine drains is there once.

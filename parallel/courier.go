@@ -26,6 +26,7 @@ type courier struct {
 	boundaries []*boundary // by the earlier stage; nil where this rank holds neither
 	posted     int         // the receives of the list before here are posted
 	batch      []collective.PointToPoint
+	first      [1]collective.PointToPoint
 	fresh      []*parcel // those in batch
 	waited     int64     // when the last wait for a message ended
 }
@@ -33,6 +34,10 @@ type courier struct {
 // mostLeaving is how many parcels of a direction may wait for their receiver at
 // a boundary; the schedule is proved to move on with sends that block.
 const mostLeaving = 4
+
+// headBytes is how much of a parcel travels ahead. When it is there, the peer has
+// computed what the rank waits for, and the rest is on its way.
+const headBytes = 64
 
 // roomForHeader is more than what a Comm puts before a message.
 const roomForHeader = 1 << 10
@@ -112,7 +117,7 @@ func (c *courier) exchange(ctx context.Context, from, to int) error {
 				return err
 			}
 		}
-		c.receive(b, d, a.Micro)
+		c.receive(ctx, b, d, a.Micro)
 	}
 	c.start(ctx)
 	for _, a := range c.program.list[from:to] {
@@ -125,17 +130,37 @@ func (c *courier) exchange(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// receive adds a receive, of a spec that is known, to the batch.
-func (c *courier) receive(b *boundary, d direction, micro int) {
+// receive adds a receive, of a spec that is known, to the batch. The head is received
+// by itself, so that its coming is seen.
+func (c *courier) receive(ctx context.Context, b *boundary, d direction, micro int) {
 	p := c.expect(b.specs[c.key(micro)], d)
 	b.parcels[d][micro] = p
+	if n := c.head(p); n > 0 {
+		c.start(ctx) // what comes before
+		c.first[0] = collective.PointToPoint{Peer: b.peer, Recv: true, Buf: p.bufs[0].Slice(0, n)}
+		p.head = c.cfg.Pipe.Exchange(ctx, c.first[:])
+	}
 	c.add(b, p, true)
 }
 
+// head is how many elements of a parcel's first buffer travel ahead.
+func (c *courier) head(p *parcel) int {
+	if c.cfg.Paired || len(p.bufs) == 0 {
+		return 0
+	}
+	return min(headBytes/p.bufs[0].Type.Size(), p.bufs[0].Len)
+}
+
 func (c *courier) add(b *boundary, p *parcel, recv bool) {
+	head := c.head(p)
 	for _, buf := range p.bufs {
+		lo := 0
+		if head > 0 && !recv {
+			c.batch = append(c.batch, collective.PointToPoint{Peer: b.peer, Buf: buf.Slice(0, head)})
+		}
+		lo, head = head, 0
 		piece := c.piece(buf)
-		for lo := 0; lo < buf.Len; lo += piece {
+		for ; lo < buf.Len; lo += piece {
 			c.batch = append(c.batch, collective.PointToPoint{Peer: b.peer, Recv: recv, Buf: buf.Slice(lo, min(lo+piece, buf.Len))})
 		}
 	}
@@ -154,7 +179,7 @@ func (c *courier) send(ctx context.Context) error {
 	if !near {
 		return nil
 	}
-	return c.wait(ctx, w)
+	return c.wait(ctx, w, observe.Exposed)
 }
 
 func (c *courier) near(peer int) bool {
@@ -207,7 +232,7 @@ func (c *courier) announce(ctx context.Context, from, to int) error {
 // listen waits to be told what micro-batches of a size bring.
 func (c *courier) listen(ctx context.Context, b *boundary, key specKey) (err error) {
 	head := device.FromI32(make([]int32, specLen))
-	if err := c.wait(ctx, c.cfg.Pipe.Exchange(ctx, []collective.PointToPoint{{Peer: b.peer, Recv: true, Buf: head}})); err != nil {
+	if err := c.wait(ctx, c.cfg.Pipe.Exchange(ctx, []collective.PointToPoint{{Peer: b.peer, Recv: true, Buf: head}}), observe.Bubble); err != nil {
 		return fmt.Errorf("agreeing on shapes: %w", err)
 	}
 	b.specs[key], err = decodeSpec(head)
@@ -234,54 +259,8 @@ func (c *courier) postAhead(ctx context.Context, i int) error {
 		if b.specs[c.key(a.Micro)] == nil {
 			return nil
 		}
-		c.receive(b, d, a.Micro)
+		c.receive(ctx, b, d, a.Micro)
 		c.start(ctx)
-	}
-	return nil
-}
-
-// step is what spans are recorded under: an evaluation belongs to no step.
-func (c *courier) step() int {
-	if !c.training {
-		return 0
-	}
-	return c.cfg.Fusion.Completed() + 1
-}
-
-// wait waits for a message.
-func (c *courier) wait(ctx context.Context, w *collective.Work) error {
-	if w == nil {
-		return nil
-	}
-	start := c.cfg.Events.Now()
-	err := w.Wait(ctx)
-	c.waited = c.cfg.Events.Now()
-	c.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for a stage", Start: start, End: c.waited, Step: c.step()})
-	return err
-}
-
-// reap takes back the memory of the oldest parcels sent, until at most most are
-// under way.
-func (c *courier) reap(ctx context.Context, b *boundary, d direction, most int) error {
-	for len(b.leaving[d]) > most {
-		p := b.leaving[d][0]
-		if err := c.wait(ctx, p.work); err != nil {
-			return err
-		}
-		c.give(p)
-		b.leaving[d] = append(b.leaving[d][:0], b.leaving[d][1:]...)
-	}
-	return nil
-}
-
-// drain waits until everything sent has left.
-func (c *courier) drain(ctx context.Context) error {
-	for _, b := range c.boundaries {
-		for d := down; b != nil && d <= up; d++ {
-			if err := c.reap(ctx, b, d, 0); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

@@ -155,8 +155,9 @@ func (e *Executor) do(ctx context.Context, p *program, i int) (end int, err erro
 		err = e.backward(ctx, r, a)
 	}
 	if e.cfg.Pipe != nil && err == nil {
-		start = max(start, e.courier.waited) // for what it needs, which comes first
-		e.cfg.Events.Record(observe.Span{Kind: kind, Lane: "schedule", Name: p.names[i], Start: start, End: e.cfg.Events.Now(), Step: e.courier.step(), Micro: e.micros[a.Micro].Index})
+		start, end := max(start, e.courier.waited), e.cfg.Events.Now() // it has waited for what it needs at first
+		r.times.add(a.Kind, end-start)
+		e.cfg.Events.Record(observe.Span{Kind: kind, Lane: "schedule", Name: p.names[i], Start: start, End: end, Step: e.courier.step(), Micro: e.micros[a.Micro].Index})
 	}
 	return i + 1, err
 }

@@ -53,6 +53,7 @@ type sleeper struct {
 	name                   string // of the schedule
 	ranks, virtual, micros int
 	pause                  func()
+	times                  func(rank int, list []ActionTimes) // told those of each step
 }
 
 // run is a rank of it, which returns the spans of each step by their actions.
@@ -100,6 +101,9 @@ func (p sleeper) run(ctx context.Context, c collective.Comm, steps int) (out []m
 		if err := errors.Join(e.Step(ctx, p.micros, 1), g.Step(0.1)); err != nil {
 			return nil, err
 		}
+		if p.times != nil {
+			p.times(c.Rank(), e.ActionTimes(nil))
+		}
 		own := map[string]observe.Span{}
 		events.Drain(func(span observe.Span) {
 			if span.Lane == "schedule" {
@@ -118,7 +122,7 @@ func timed(t *testing.T, name string, ranks, virtual, micros int) (schedule.Sche
 	t.Helper()
 	s, err := schedule.New(name, ranks, virtual, micros)
 	require.NoError(t, err)
-	p := sleeper{name, ranks, virtual, micros, takeCost}
+	p := sleeper{name: name, ranks: ranks, virtual: virtual, micros: micros, pause: takeCost}
 	spans := make([]map[string]observe.Span, ranks)
 	err = world(t.Context(), ranks, func(ctx context.Context, c collective.Comm) error {
 		own, err := p.run(ctx, c, 1)

@@ -65,7 +65,7 @@ func (c *courier) expect(s *spec, d direction) *parcel {
 func (c *courier) take(ctx context.Context, stage int, d direction, micro int) (*parcel, error) {
 	b := c.boundaries[stage]
 	p := b.parcels[d][micro]
-	if err := c.wait(ctx, p.work); err != nil {
+	if err := c.await(ctx, p); err != nil {
 		return nil, err
 	}
 	b.parcels[d][micro] = nil
@@ -87,7 +87,7 @@ func (c *courier) give(p *parcel) {
 	for _, b := range p.bufs {
 		c.arena.Put(b)
 	}
-	p.bufs, p.work, p.spec = p.bufs[:0], nil, nil
+	p.bufs, p.work, p.head, p.spec = p.bufs[:0], nil, nil, nil
 	c.free = append(c.free, p)
 }
 

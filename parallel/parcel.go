@@ -35,6 +35,7 @@ type parcel struct {
 	spec *spec
 	bufs []device.Buf
 	work *collective.Work // of the message; nil where there is none
+	head *collective.Work // of the message's first bytes, where they are received by themselves
 }
 
 // boundary is the border between a stage and the next one, as a rank sees it

@@ -15,6 +15,7 @@ type stageRun struct {
 	arm         bool      // the next backward pass releases buckets
 	flights     []*flight // by micro-batch of the run; tapes are used again
 	free        []*flight
+	times       actionTimes // of the present run
 }
 
 // flight is a micro-batch between its forward and its backward pass through a
@@ -27,7 +28,7 @@ type flight struct {
 }
 
 func (r *stageRun) begin(micros int) {
-	r.arm = false
+	r.arm, r.times = false, actionTimes{}
 	for len(r.flights) < micros {
 		r.flights = append(r.flights, nil)
 	}

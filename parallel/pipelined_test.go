@@ -17,6 +17,7 @@ import (
 	"github.com/gradfusion/gradfusion/device/naive"
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
+	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/optim"
 	"github.com/gradfusion/gradfusion/parallel/schedule"
 )
@@ -37,6 +38,7 @@ type pipelined struct {
 	wire     device.Type
 	recomp   bool
 	paired   bool
+	events   *observe.Recorder
 	evaluate func(m Micro, s nn.Score)                     // after the steps
 	around   func(stages []Stage, step func() error) error // runs a step
 }
@@ -151,7 +153,7 @@ func (p pipelined) rank(ctx context.Context, world collective.Comm, out *state) 
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	e := NewExecutor(ExecutorConfig{Fusion: g, Device: dev, Loss: p.loss, Pipe: m.Column, Schedule: p.schedule, Wire: p.wire,
-		Recompute: p.recomp, Paired: p.paired, Seed: 3,
+		Recompute: p.recomp, Paired: p.paired, Seed: 3, Events: p.events,
 		Feed: func(_ context.Context, m Micro) (Batch, error) { return p.batch(m), nil }})
 	return p.train(ctx, g, e, stages, out)
 }

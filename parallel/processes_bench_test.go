@@ -114,7 +114,7 @@ func BenchmarkProcesses(b *testing.B) {
 	}
 	for _, name := range schedule.Names() {
 		b.Run(name, func(b *testing.B) {
-			p := sleeper{name, ranks, 2, micros, sleepOn}
+			p := sleeper{name: name, ranks: ranks, virtual: 2, micros: micros, pause: sleepOn}
 			s, err := schedule.New(p.name, p.ranks, p.virtual, p.micros)
 			require.NoError(b, err)
 			want, known := closed[name]

@@ -32,14 +32,15 @@ type figures struct {
 	lost   int                 // that the recorder could not keep
 	trace  bool
 
-	start     int64
-	lossFirst *float64
-	lossLast  *float64
-	gradFirst *string
-	hashing   sync.WaitGroup // for gradFirst
-	firstStep time.Duration
-	samples   int           // of the steps after the warm-up, or of all until then
-	elapsed   time.Duration // likewise
+	prediction prediction // of a model that is cut
+	start      int64
+	lossFirst  *float64
+	lossLast   *float64
+	gradFirst  *string
+	hashing    sync.WaitGroup // for gradFirst
+	firstStep  time.Duration
+	samples    int           // of the steps after the warm-up, or of all until then
+	elapsed    time.Duration // likewise
 }
 
 func newFigures(s *session) (*figures, error) {
@@ -85,6 +86,9 @@ func (f *figures) end(s *session, step, samples int, o parallel.Outcome, rate fl
 		f.keep(span)
 	})
 	t := f.times.EndStep()
+	if s.isCut() {
+		f.prediction.add(len(s.owners), s.executor, t.Optimizer)
+	}
 	took := time.Duration(t.Step * float64(time.Millisecond))
 	if f.lossFirst == nil {
 		loss := o.Loss
@@ -217,7 +221,7 @@ func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, er
 		}
 	}
 	f.times.Summarize(out)
-	out.StepMsPredicted, err = s.predicted()
+	out.StepMsPredicted, err = s.predicted(ctx)
 	return out, err
 }
 

@@ -94,20 +94,6 @@ func (s *session) scheduleOf(micros int) (schedule.Schedule, error) {
 	return scheduleFor(s.cfg, s.written, s.mesh.Pipeline, micros)
 }
 
-// predicted is what a step should take in milliseconds, the update left out, where
-// the times of the blocks were measured for the cut; else nil.
-func (s *session) predicted() (*float64, error) {
-	if !s.isCut() || len(s.cfg.Parallel.Cuts) > 0 || s.cfg.Train.Deterministic == "world" {
-		return nil, nil
-	}
-	list, err := s.scheduleOf(s.mostMicros())
-	if err != nil {
-		return nil, err
-	}
-	timing, err := list.Simulate(s.pipeline.ScheduleCosts())
-	return &timing.Span, err
-}
-
 // tie joins the ranks of each column that hold copies of one parameter.
 func (s *session) tie(ctx context.Context) error {
 	holders := map[string][]int{} // stages by parameter

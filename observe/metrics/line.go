@@ -29,7 +29,7 @@ func (l *Line) append(b []byte) []byte {
 		{"epoch", l.Epoch}, {"loss", l.Loss}, {"lr", l.LearningRate}, {"samples_per_sec", l.SamplesPerSec},
 		{"step_ms", l.Times.Step}, {"forward_ms", l.Forward}, {"backward_ms", l.Backward},
 		{"optimizer_ms", l.Optimizer}, {"comm_ms", l.Comm}, {"comm_exposed_ms", l.Exposed},
-		{"wait_ms", l.Wait}, {"data_ms", l.Data},
+		{"bubble_ms", l.Bubble}, {"wait_ms", l.Wait}, {"data_ms", l.Data},
 	} {
 		b = append(b, `,"`...)
 		b = append(b, field.key...)

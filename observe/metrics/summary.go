@@ -33,12 +33,13 @@ type Summary struct {
 	ScalingEfficiency *float64 `json:"scaling_efficiency"`
 	StepMsP50         float64  `json:"step_ms_p50"`
 	StepMsP95         float64  `json:"step_ms_p95"`
-	StepMsPredicted   *float64 `json:"step_ms_predicted"` // the schedule's simulation with the blocks' measured times, the update left out; of pipelines
+	StepMsPredicted   *float64 `json:"step_ms_predicted"` // the schedule's simulation with what the actions of its stages took in this run, and the update; of pipelines
 	ForwardMs         float64  `json:"forward_ms"`
 	BackwardMs        float64  `json:"backward_ms"`
 	OptimizerMs       float64  `json:"optimizer_ms"`
 	CommMs            float64  `json:"comm_ms"`
 	CommExposedMs     float64  `json:"comm_exposed_ms"`
+	BubbleMs          float64  `json:"bubble_ms"` // waiting for what another stage has not computed yet
 	WaitMs            float64  `json:"wait_ms"`
 	DataMs            float64  `json:"data_ms"`
 	OverlapPct        *float64 `json:"overlap_pct"`
@@ -59,7 +60,7 @@ func (s *StepTimes) Summarize(out *Summary) {
 	t := s.Means()
 	out.StepMsP50, out.StepMsP95 = s.StepPercentile(50), s.StepPercentile(95)
 	out.ForwardMs, out.BackwardMs, out.OptimizerMs = t.Forward, t.Backward, t.Optimizer
-	out.CommMs, out.CommExposedMs, out.WaitMs, out.DataMs = t.Comm, t.Exposed, t.Wait, t.Data
+	out.CommMs, out.CommExposedMs, out.BubbleMs, out.WaitMs, out.DataMs = t.Comm, t.Exposed, t.Bubble, t.Wait, t.Data
 	out.OverlapPct = s.Overlap()
 	out.BytesSent, out.BytesReceived = s.Bytes()
 }
@@ -74,7 +75,7 @@ func (s Summary) JSON() ([]byte, error) {
 		}
 	}
 	for _, p := range []*float64{&s.SamplesPerSec, &s.StepMsP50, &s.StepMsP95, &s.ForwardMs, &s.BackwardMs, &s.OptimizerMs,
-		&s.CommMs, &s.CommExposedMs, &s.WaitMs, &s.DataMs, &s.PeakRSSMB, &s.OptimizerMB, &s.ActivationsMB, &s.TimeToFirstStepS} {
+		&s.CommMs, &s.CommExposedMs, &s.BubbleMs, &s.WaitMs, &s.DataMs, &s.PeakRSSMB, &s.OptimizerMB, &s.ActivationsMB, &s.TimeToFirstStepS} {
 		if !finite(*p) {
 			*p = 0
 		}

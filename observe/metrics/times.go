@@ -15,6 +15,7 @@ type Times struct {
 	Optimizer float64
 	Comm      float64 // sum of the calls' own running times, from their last peer's arrival
 	Exposed   float64 // union of the times in which the step waits for calls and computes nothing
+	Bubble    float64 // union of the times in which a stage waits for what another has not computed yet
 	Wait      float64 // sum of the times from a call's start until its last peer arrived
 	Data      float64 // waiting for the next batch
 }
@@ -26,12 +27,13 @@ func (t *Times) add(o Times) {
 	t.Optimizer += o.Optimizer
 	t.Comm += o.Comm
 	t.Exposed += o.Exposed
+	t.Bubble += o.Bubble
 	t.Wait += o.Wait
 	t.Data += o.Data
 }
 
 func (t Times) over(n float64) Times {
-	return Times{t.Step / n, t.Forward / n, t.Backward / n, t.Optimizer / n, t.Comm / n, t.Exposed / n, t.Wait / n, t.Data / n}
+	return Times{t.Step / n, t.Forward / n, t.Backward / n, t.Optimizer / n, t.Comm / n, t.Exposed / n, t.Bubble / n, t.Wait / n, t.Data / n}
 }
 
 // StepTimes accumulates the spans of one rank, step by step. The zero value
@@ -42,7 +44,7 @@ func (t Times) over(n float64) Times {
 type StepTimes struct {
 	Warmup int
 
-	unions   [4][]interval // forward, backward, optimizer, data: see unionOf
+	unions   [5][]interval // forward, backward, optimizer, data, bubble
 	exposed  []interval
 	current  Times
 	warm     Times // sum over the warm-up steps
@@ -70,6 +72,8 @@ func (s *StepTimes) Add(span observe.Span) {
 		s.unions[2] = append(s.unions[2], in)
 	case observe.Data:
 		s.unions[3] = append(s.unions[3], in)
+	case observe.Bubble:
+		s.unions[4] = append(s.unions[4], in)
 	case observe.Exposed:
 		s.exposed = append(s.exposed, in)
 	case observe.Call:
@@ -85,7 +89,7 @@ func (s *StepTimes) Add(span observe.Span) {
 func (s *StepTimes) EndStep() Times {
 	t := s.current
 	t.Forward, t.Backward = union(s.unions[0]), union(s.unions[1])
-	t.Optimizer, t.Data = union(s.unions[2]), union(s.unions[3])
+	t.Optimizer, t.Data, t.Bubble = union(s.unions[2]), union(s.unions[3]), union(s.unions[4])
 	t.Exposed = union(s.exposed)
 	for i := range s.unions {
 		s.unions[i] = s.unions[i][:0]

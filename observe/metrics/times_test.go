@@ -33,6 +33,8 @@ func step(t int64) []observe.Span {
 		span(observe.Exposed, t+65, t+75), // overlapping: 65 to 80 counts once
 		span(observe.Exposed, t+70, t+80),
 		span(observe.Exposed, t+66, t+68),
+		span(observe.Bubble, t+0, t+5),
+		span(observe.Bubble, t+3, t+8),
 		span(observe.Bucket, t+40, t+80), // no part of the figures
 		span(observe.Evaluate, t+0, t+99),
 		span(observe.Optimizer, t+80, t+95),
@@ -40,7 +42,7 @@ func step(t int64) []observe.Span {
 	}
 }
 
-var stepTimes = Times{Step: 100, Forward: 20, Backward: 35, Optimizer: 15, Comm: 45, Exposed: 15, Wait: 5, Data: 10}
+var stepTimes = Times{Step: 100, Forward: 20, Backward: 35, Optimizer: 15, Comm: 45, Exposed: 15, Bubble: 8, Wait: 5, Data: 10}
 
 func TestScriptedStep(t *testing.T) {
 	var s StepTimes

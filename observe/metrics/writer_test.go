@@ -23,7 +23,7 @@ func read(t *testing.T, path string) string {
 func TestLine(t *testing.T) {
 	l := Line{Step: 7, Epoch: 0.25, Loss: math.NaN(), LearningRate: 1e-7, SamplesPerSec: 1234.5, Times: stepTimes}
 	const want = `{"step":7,"epoch":0.25,"loss":null,"lr":1e-07,"samples_per_sec":1234.5,"step_ms":100,"forward_ms":20,` +
-		`"backward_ms":35,"optimizer_ms":15,"comm_ms":45,"comm_exposed_ms":15,"wait_ms":5,"data_ms":10}` + "\n"
+		`"backward_ms":35,"optimizer_ms":15,"comm_ms":45,"comm_exposed_ms":15,"bubble_ms":8,"wait_ms":5,"data_ms":10}` + "\n"
 	require.Equal(t, want, string(l.append(nil)))
 	l.TokensPerSec = 2469
 	require.Equal(t, strings.TrimSuffix(want, "}\n")+`,"tokens_per_sec":2469}`+"\n", string(l.append(nil)))
