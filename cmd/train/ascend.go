@@ -128,6 +128,7 @@ type seat struct {
 	localRank int
 	namespace string
 	store     hccl.Store
+	monitor   collective.Monitor // or nil
 }
 
 // join makes a rank's Comm on its device. leave closes both, and the runtime with
@@ -151,7 +152,7 @@ func (a *accelerator) join(ctx context.Context, c *config.Config, s seat, reduce
 	comm, err = hccl.New(ctx, hccl.Config{
 		Rank: rank, Size: size, Device: device, Store: s.store, Namespace: s.namespace, RankTable: c.Collective.RankTable,
 		Hosts: s.transport.Hosts(), Timeout: c.Collective.Timeout, Reducer: reducer, Events: events,
-		Deterministic: c.Train.Deterministic == "world", Getenv: lookup(a.environ),
+		Deterministic: c.Train.Deterministic == "world", Monitor: s.monitor, Getenv: lookup(a.environ),
 	})
 	if err != nil {
 		return nil, nil, &coded{errors.Join(err, a.give(index)), exitNetwork}

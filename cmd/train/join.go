@@ -59,9 +59,18 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	return j.result(summary, err)
 }
 
-// connect links this rank to the others, unless the first signal comes before:
-// no step is under way that could be finished.
-func (j *job) connect(ctx context.Context, place launch.Place) (*link, error) {
+// connect links this rank to the others.
+func (j *job) connect(ctx context.Context, place launch.Place) (l *link, err error) {
+	err = j.early(ctx, func(ctx context.Context) (err error) {
+		l, err = connect(ctx, place, j.config)
+		return err
+	})
+	return l, err
+}
+
+// early runs what comes before the first step, unless the first signal comes sooner: no
+// step is under way that could be finished.
+func (j *job) early(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -73,11 +82,11 @@ func (j *job) connect(ctx context.Context, place launch.Place) (*link, error) {
 		case <-ctx.Done():
 		}
 	})
-	link, err := connect(ctx, place, j.config)
+	err := f(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), trainer.ErrStopped) {
 		err = trainer.ErrStopped
 	}
-	return link, err
+	return err
 }
 
 func (j *job) alone(ctx context.Context) error {

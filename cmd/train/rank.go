@@ -110,28 +110,37 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	}
 	defer show.close()
 	settings := groupConfig(j.config, j.links, device, events)
-	fence := func() {}
+	fence := func(error) {}
 	if j.table != nil {
 		m, err := j.watch(ctx, transport, show, events)
 		if err != nil {
 			return nil, &coded{err, exitNetwork}
 		}
 		defer m.Close() // the others may be gone, which their errors tell
-		settings.Monitor, fence = m, func() { m.Fence() }
+		settings.Monitor, seat.monitor, fence = m, m, func(err error) {
+			if errors.As(err, new(*collective.PeerError)) {
+				m.Fence() // before this rank waits for the others to part
+			}
+		}
 	}
-	comm := collective.NewGroup(transport, settings)
-	defer func() { err = errors.Join(err, comm.Close()) }()
-
-	var world collective.Comm = comm
+	var world collective.Comm
 	if onAscend(j.config) {
 		if j.table != nil {
 			seat.store = j.table
 		}
 		var leave func() error
-		if world, leave, err = j.accelerator.join(ctx, j.config, seat, device.Kernels(), events); err != nil {
+		err = j.early(ctx, func(ctx context.Context) (err error) {
+			world, leave, err = j.accelerator.join(ctx, j.config, seat, device.Kernels(), events)
+			return err
+		})
+		if err != nil {
+			fence(err)
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, leave()) }()
+	} else {
+		world = collective.NewGroup(transport, settings)
+		defer func() { err = errors.Join(err, world.Close()) }()
 	}
 
 	s, err = j.train(ctx, trainer.Job{
@@ -139,10 +148,7 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 		Events: events, Stop: j.stop, On: show.on, Started: j.started,
 		NoEvaluation: lookup(j.environ)(measureVariable) != "",
 	})
-	var lost *collective.PeerError
-	if errors.As(err, &lost) {
-		fence() // before this rank waits for the others to part
-	}
+	fence(err)
 	return s, j.config.Blame(err)
 }
 

@@ -5,6 +5,7 @@ package hccl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 // one for each peer and direction of Exchange: Close waits for all.
 type Comm struct {
 	*job
+	id    uint64
 	name  string
 	rank  int
 	ranks []int // of the world
@@ -36,12 +38,17 @@ type Comm struct {
 	ctx              context.Context // ends with the job or with Close
 	cancel           context.CancelCauseFunc
 	wake             chan struct{}
-	mu               sync.Mutex
-	queue            []*pending
-	sequence         uint64
-	subs             int
 	hung             atomic.Bool // a stream may have work that never ends
-	closed           bool
+
+	mu       sync.Mutex
+	queue    []*pending
+	open     []*pending // have begun and not ended
+	sequence uint64
+	ended    uint64    // the newest call that has succeeded
+	began    time.Time // when the newest call began to run
+	step     string    // of joining
+	subs     int
+	closed   bool
 }
 
 var _ collective.Comm = (*Comm)(nil)
@@ -58,30 +65,40 @@ func New(ctx context.Context, c Config) (collective.Comm, error) {
 	for r := range ranks {
 		ranks[r] = r
 	}
+	j.owned.Go(j.watch)
 	comm, err := newComm(ctx, j, c.Name, ranks, making{table: c.RankTable, mb: c.BufferMB})
 	if err != nil {
-		j.cancel(err)
+		j.owned.Wait()
 		return nil, err
 	}
 	comm.owner = true
-	j.owned.Go(j.watch)
 	return comm, nil
 }
 
 // waitMargin lets the report of whoever has lost patience come first.
 const waitMargin = 30 * time.Second
 
+// newComm makes a Comm. Where it cannot, this rank's others end and all ranks are
+// told, but for a library that does not cut communicators, which all ranks find alike.
 func newComm(ctx context.Context, j *job, name string, ranks []int, m making) (_ *Comm, err error) {
 	c := &Comm{
-		job: j, name: name, ranks: ranks, rank: slices.Index(ranks, j.config.Rank), hosts: local(j.config.Hosts, ranks),
+		job: j, id: identity(j.config, name, ranks), name: name, ranks: ranks, rank: slices.Index(ranks, j.config.Rank), hosts: local(j.config.Hosts, ranks),
 		free: make(chan *slot, slotCount), flying: make(chan *slot, slotCount),
 		lanes: map[lane]*channel{}, wake: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(j.ctx)
+	c.opened()
 	defer func() {
-		if err != nil {
-			c.cancel(err)
-			err = errors.Join(err, c.release())
+		if err == nil {
+			return
+		}
+		if !refusesToCut(m, err) {
+			_ = j.die(err)
+		}
+		c.cancel(err)
+		c.gone()
+		if failed := c.release(true); !errors.Is(failed, errHeld) {
+			err = errors.Join(err, failed)
 		}
 	}()
 	if c.issuing, err = j.device.NewThread(); err != nil {
@@ -90,7 +107,7 @@ func newComm(ctx context.Context, j *job, name string, ranks []int, m making) (_
 	if c.waiting, err = j.device.NewThread(); err != nil {
 		return nil, err
 	}
-	if c.handle, err = j.join(ctx, c.issuing, name, ranks, m); err != nil {
+	if c.handle, err = c.joined(ctx, m); err != nil {
 		return nil, err
 	}
 	err = c.issuing.Do(func() error {
@@ -119,6 +136,31 @@ func newComm(ctx context.Context, j *job, name string, ranks []int, m making) (_
 	c.owned.Go(c.issue)
 	c.owned.Go(c.land)
 	return c, nil
+}
+
+// joined has the communicator made, within the time-out and as long as the job lives.
+func (c *Comm) joined(ctx context.Context, m making) (uintptr, error) {
+	limit := c.config.Timeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("waited %v: %w", limit, context.DeadlineExceeded))
+	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	stop := context.AfterFunc(c.ctx, func() { end(context.Cause(c.ctx)) })
+	defer stop()
+	defer c.stepped("")
+	return c.join(ctx, c.issuing, c.name, c.ranks, m, c.stepped)
+}
+
+func (c *Comm) opened() {
+	if c.config.Monitor != nil {
+		c.config.Monitor.Opened(c)
+	}
+}
+
+func (c *Comm) gone() {
+	if c.config.Monitor != nil {
+		c.config.Monitor.Closed(c)
+	}
 }
 
 // local renumbers hosts for some ranks of the world.
@@ -155,64 +197,4 @@ func (c *Comm) Generation() uint32 { return c.config.Generation }
 // not agree on it.
 func (c *Comm) Alloc(_ context.Context, t device.Type, n int) (device.Buf, error) {
 	return c.device.AllocPinned(t, n)
-}
-
-// Close implements collective.Comm: calls that have not ended fail with
-// collective.ErrClosed. Peers that wait for them time out.
-func (c *Comm) Close() error {
-	c.mu.Lock()
-	closed := c.closed
-	c.closed = true
-	c.cancel(collective.ErrClosed) // with the lock: whoever is queueing now is ended below
-	c.mu.Unlock()
-	if closed {
-		return nil
-	}
-	if c.owner {
-		c.job.cancel(collective.ErrClosed)
-	}
-	c.owned.Wait()
-	err := c.release()
-	if c.owner {
-		c.job.owned.Wait()
-	}
-	return err
-}
-
-// release frees what the Comm has on the device: work that hangs is dropped, the
-// communicator ended, which also ends a call that blocks in it, then the rest.
-func (c *Comm) release() error {
-	var errs []error
-	broken := c.hung.Load()
-	if c.waiting != nil {
-		if broken {
-			_ = c.waiting.Do(func() error { // they may have failed already
-				for _, s := range []ascend.Stream{c.in, c.running, c.out} {
-					if s != 0 {
-						_ = c.device.AbortStream(s)
-					}
-				}
-				return nil
-			})
-		}
-		errs = append(errs, c.destroy(c.waiting, c.name, c.handle))
-		c.issuing.Close() // it may still run what a call has given up, with a slot and streams
-		errs = append(errs, c.waiting.Do(func() error {
-			var errs []error
-			for _, s := range []ascend.Stream{c.in, c.running, c.out} {
-				if s != 0 {
-					errs = append(errs, c.device.DestroyStream(s, broken))
-				}
-			}
-			for _, s := range c.slots {
-				errs = append(errs, s.free(c.device))
-			}
-			return errors.Join(errs...)
-		}))
-		c.waiting.Close()
-	}
-	if c.issuing != nil {
-		c.issuing.Close()
-	}
-	return errors.Join(errs...)
 }

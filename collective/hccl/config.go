@@ -32,7 +32,8 @@ type Config struct {
 	RankTable string
 	// Hosts lists the ranks by host; nil: all are on one.
 	Hosts [][]int
-	// Timeout bounds each call from when it begins to run, and joining. 0: 60 s.
+	// Timeout bounds each call from when it begins to run, messages of an Exchange from
+	// when somebody waits for them, and joining. 0: 60 s.
 	Timeout time.Duration
 	// ReduceHalves leaves sums of 16-bit floats to the device, which rounds at
 	// every addition; values are divided by the number of ranks before where the
@@ -47,6 +48,9 @@ type Config struct {
 	Reducer collective.Reducer
 	// Events receives the spans Call and CallWait; nil drops them.
 	Events *observe.Recorder
+	// Monitor watches the Comm and its Subs; nil: nobody does. One that finds a rank
+	// gone ends them.
+	Monitor collective.Monitor
 	// Generation counts regroupings of the job.
 	Generation uint32
 	// Getenv looks up ASCEND_PROCESS_LOG_PATH and HOME for errors; nil: neither.

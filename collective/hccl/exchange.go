@@ -31,8 +31,14 @@ type channel struct {
 	comm   *Comm
 	name   string
 	wake   chan struct{}
-	queue  []*message // under comm.mu
-	failed bool       // the stream may have work that never ends
+	failed bool // the stream may have work that never ends
+
+	// Under comm.mu.
+	queue   []*message
+	current *message
+	joining bool
+	done    uint64    // messages carried out
+	since   time.Time // when somebody was first seen to wait for the oldest message
 
 	thread *ascend.Thread
 	handle uintptr
@@ -43,9 +49,10 @@ type channel struct {
 
 // message is one part of an Exchange.
 type message struct {
-	ctx context.Context
-	buf device.Buf
-	end func(error)
+	ctx  context.Context
+	work *collective.Work // nil: nobody waits for it
+	buf  device.Buf
+	end  func(error)
 }
 
 // pairBufferMB is the buffer of a communicator of two, which only passes
@@ -82,10 +89,10 @@ func (c *Comm) Exchange(ctx context.Context, batch []collective.PointToPoint) *c
 		}
 	}
 	for _, part := range batch {
-		m := &message{ctx: ctx, buf: part.Buf, end: one}
+		m := &message{ctx: ctx, work: w, buf: part.Buf, end: one}
 		if !part.Recv && part.Buf.Size() <= collective.EagerSize {
 			m.buf = device.FromBytes(part.Buf.Type, bytes.Clone(part.Buf.Bytes()))
-			m.end = func(error) {}
+			m.work, m.end = nil, func(error) {}
 			defer one(nil)
 		}
 		c.post(lane{part.Peer, part.Recv}, m)
@@ -96,23 +103,25 @@ func (c *Comm) Exchange(ctx context.Context, batch []collective.PointToPoint) *c
 // post puts a message into its lane.
 func (c *Comm) post(at lane, m *message) {
 	c.mu.Lock()
-	if cause := context.Cause(c.ctx); cause != nil {
-		c.mu.Unlock()
-		m.end(cause)
-		return
-	}
 	l := c.lanes[at]
 	if l == nil {
-		l = &channel{lane: at, comm: c, wake: make(chan struct{}, 1)}
+		l = &channel{lane: at, comm: c, wake: make(chan struct{}, 1), joining: true}
 		from, to := c.ranks[c.rank], c.ranks[at.peer]
 		if at.recv {
 			from, to = to, from
 		}
 		l.name = fmt.Sprintf("%s.from%d.to%d", c.name, from, to)
-		c.lanes[at] = l
-		if at.peer != c.rank {
-			c.owned.Go(l.loop)
+		if c.ctx.Err() == nil {
+			c.lanes[at] = l
+			if at.peer != c.rank {
+				c.owned.Go(l.loop)
+			}
 		}
+	}
+	if cause := context.Cause(c.ctx); cause != nil {
+		c.mu.Unlock()
+		m.end(l.wrap(m, cause))
+		return
 	}
 	l.queue = append(l.queue, m)
 	c.mu.Unlock()
@@ -128,15 +137,11 @@ func (c *Comm) post(at lane, m *message) {
 
 func (l *channel) loop() {
 	c := l.comm
-	err := l.open()
-	for err == nil {
-		c.mu.Lock()
-		var m *message
-		if len(l.queue) > 0 {
-			m = l.queue[0]
-			l.queue = l.queue[1:]
-		}
-		c.mu.Unlock()
+	first, stop := l.guarded()
+	defer stop()
+	err := l.open(first)
+	for ctx := first; err == nil; {
+		m := l.next()
 		if m == nil {
 			select {
 			case <-l.wake:
@@ -145,11 +150,16 @@ func (l *channel) loop() {
 			}
 			continue
 		}
-		if err = l.carry(m); err != nil {
+		if err = l.carry(ctx, m); err != nil {
 			l.failed = true
 			err = l.wrap(m, err)
 		}
+		l.passed(err)
 		m.end(err)
+		if ctx == first {
+			ctx = c.ctx
+			stop()
+		}
 	}
 	if c.ctx.Err() == nil {
 		c.job.die(err)
@@ -166,27 +176,13 @@ func (l *channel) drain() {
 	l.queue = nil
 	c.mu.Unlock()
 	for _, m := range queue {
-		m.end(context.Cause(c.ctx))
-	}
-}
-
-func (l *channel) wrap(m *message, err error) error {
-	if errors.Is(err, collective.ErrClosed) {
-		return err
-	}
-	what := "send"
-	if l.recv {
-		what = "receive"
-	}
-	return &collective.PeerError{
-		Generation: l.comm.config.Generation, Group: l.name, Rank: l.comm.rank, Peer: l.peer, Global: l.comm.ranks,
-		Call: fmt.Sprintf("%s of %d %v", what, m.buf.Len, m.buf.Type), Err: err,
+		m.end(l.wrap(m, context.Cause(c.ctx)))
 	}
 }
 
 // open makes the lane's communicator when its first message comes; the peer does
 // the same.
-func (l *channel) open() (err error) {
+func (l *channel) open(ctx context.Context) (err error) {
 	c := l.comm
 	if l.thread, err = c.device.NewThread(); err != nil {
 		return err
@@ -195,24 +191,26 @@ func (l *channel) open() (err error) {
 	if l.recv {
 		from, to = to, from
 	}
-	if l.handle, err = c.join(c.ctx, l.thread, l.name, []int{from, to}, making{mb: pairBufferMB}); err != nil {
+	if l.handle, err = c.join(ctx, l.thread, l.name, []int{from, to}, making{mb: pairBufferMB}, func(string) {}); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	l.joining = false
+	c.mu.Unlock()
 	return l.thread.Do(func() (err error) {
 		l.stream, err = c.device.NewStream()
 		return err
 	})
 }
 
-// carry moves one message.
-func (l *channel) carry(m *message) error {
+// carry moves one message. ctx ends with the Comm, or before.
+func (l *channel) carry(ctx context.Context, m *message) error {
 	c, size := l.comm, m.buf.Size()
 	if size == 0 {
 		return nil
 	}
 	d := c.device
-	deadline := time.Now().Add(c.config.Timeout)
-	err := l.thread.Do(func() (err error) {
+	err := l.thread.DoContext(ctx, func() (err error) {
 		if err := errors.Join(d.GrowHost(&l.host, size), d.Grow(&l.memory, size)); err != nil {
 			return c.ran(err, l.name)
 		}
@@ -243,13 +241,16 @@ func (l *channel) carry(m *message) error {
 		})
 		switch {
 		case err != nil || passed:
-		case c.ctx.Err() != nil:
-			err = context.Cause(c.ctx)
+		case ctx.Err() != nil:
+			err = ctx.Err()
 		case m.ctx.Err() != nil:
 			err = m.ctx.Err()
-		case time.Now().After(deadline):
-			err = c.timedOut()
+		case l.overdue():
+			err = l.timedOut()
 		}
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx)
 	}
 	if err == nil && l.recv {
 		copy(m.buf.Bytes(), l.host.Bytes[:size])
@@ -257,21 +258,26 @@ func (l *channel) carry(m *message) error {
 	return err
 }
 
-// close frees what the lane has.
+// close frees what the lane has. As release it has limited patience.
 func (l *channel) close() {
 	if l.thread == nil {
 		return
 	}
 	d := l.comm.device
-	if l.failed {
-		_ = l.thread.Do(func() error { return d.AbortStream(l.stream) })
+	ctx, stop := patience(true)
+	defer stop()
+	other := l.comm.waiting // the lane's own may block in the library
+	if l.failed && l.stream != 0 {
+		_ = other.DoContext(ctx, func() error { return d.AbortStream(l.stream) })
 	}
-	_ = l.comm.destroy(l.thread, l.name, l.handle)
-	_ = l.thread.Do(func() error {
+	_ = l.comm.destroy(ctx, other, l.name, l.handle)
+	_ = l.thread.DoContext(ctx, func() error {
 		if l.stream != 0 {
 			_ = d.DestroyStream(l.stream, l.failed)
 		}
 		return errors.Join(d.FreeHost(l.host), d.Free(l.memory))
 	})
-	l.thread.Close()
+	if !l.thread.CloseBefore(ctx) {
+		d.Abandon()
+	}
 }

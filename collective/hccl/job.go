@@ -23,6 +23,9 @@ type job struct {
 	cancel context.CancelCauseFunc
 	owned  sync.WaitGroup
 	told   sync.Once
+
+	mu       sync.Mutex
+	suspects []suspicion // the oldest first
 }
 
 func newJob(c Config) (*job, error) {
@@ -39,11 +42,11 @@ func (j *job) key(words ...any) string {
 	return strings.Join(append([]string{j.config.Namespace, "hccl", fmt.Sprint(j.config.Generation)}, strings.Fields(fmt.Sprintln(words...))...), "/")
 }
 
-// watch waits for the news that another rank has failed.
+// watch waits for the news that another rank has failed, from before this one joins.
 func (j *job) watch() {
 	if w, ok := j.config.Store.(interface {
 		Will(ctx context.Context, key string, value []byte) error
-	}); ok {
+	}); ok && j.config.Monitor == nil { // which knows more of who has ended
 		_ = w.Will(j.ctx, j.key("failed"), fmt.Appendf(nil, "rank %d has ended without a word", j.config.Rank)) // the time-out remains
 	}
 	told, err := j.config.Store.Wait(j.ctx, j.key("failed"))

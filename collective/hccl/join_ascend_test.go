@@ -5,6 +5,7 @@ package hccl_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/store"
+	"github.com/gradfusion/gradfusion/device/ascend"
+	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
 
 // tellingStore tells when a key with a word is set. It does nothing for whose time
@@ -22,6 +26,7 @@ import (
 type tellingStore struct {
 	*store.Local
 	word string
+	deaf bool // to ranks that have failed
 	once sync.Once
 	set  chan struct{}
 }
@@ -29,6 +34,9 @@ type tellingStore struct {
 func (s *tellingStore) Set(ctx context.Context, key string, value []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if s.deaf && strings.Contains(key, "/failed") {
+		return nil
 	}
 	if strings.Contains(key, s.word) {
 		defer s.once.Do(func() { close(s.set) })
@@ -39,7 +47,7 @@ func (s *tellingStore) Set(ctx context.Context, key string, value []byte) error 
 // TestLateJoin: a communicator that comes to be after its rank has given up is ended.
 func TestLateJoin(t *testing.T) {
 	w := devices(t, 2)
-	meeting := &tellingStore{Local: store.NewLocal(), word: "/turn/", set: make(chan struct{})}
+	meeting := &tellingStore{Local: store.NewLocal(), word: "/turn/", deaf: true, set: make(chan struct{})}
 	of := func(rank int) hccl.Config {
 		return hccl.Config{Rank: rank, Size: 2, Device: w.devices[rank], Store: meeting, Namespace: "late"}
 	}
@@ -90,11 +98,41 @@ func TestMissingRank(t *testing.T) {
 				c.Timeout = time.Millisecond
 			}
 			_, err := hccl.New(t.Context(), c)
-			if err == nil || !strings.Contains(err.Error(), "waiting for rank 2") {
+			if err == nil || !strings.Contains(err.Error(), "peer 2: it has not come: waited 1ms") {
 				return fmt.Errorf("rank %d: %w", r, err)
 			}
 			return nil
 		})
 	}
 	require.NoError(t, all.Wait())
+}
+
+// TestHeldInLibrary: a rank whose peer never enters the library, where it waits itself,
+// ends at its time-out all the same, and leaves its device as it is.
+func TestHeldInLibrary(t *testing.T) {
+	out, err := ascendsim.Again(t, "", "^TestHeld$", "ASCENDSIM_CONNECT_TIMEOUT_MS=8000", "ASCEND_TEST_FAULTS=1")
+	require.NoError(t, err, "%s", out)
+}
+
+// TestHeld runs in TestHeldInLibrary.
+func TestHeld(t *testing.T) {
+	if !inFault(t) {
+		return
+	}
+	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(ascendsim.LibrariesVariable)})
+	require.NoError(t, err)
+	d, err := l.Open(0)
+	require.NoError(t, err)
+	meeting := store.NewLocal()
+	require.NoError(t, meeting.Set(t.Context(), "held/hccl/0/world/here/1", nil)) // what rank 1 says before it hangs
+	_, err = hccl.New(t.Context(), hccl.Config{Size: 2, Device: d, Store: meeting, Namespace: "held", Timeout: 100 * time.Millisecond})
+	var peer *collective.PeerError
+	require.ErrorAs(t, err, &peer)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "rank 0, group world (joining): the library has not made it: waited 100ms")
+	require.NoError(t, d.Close())
+	require.NoError(t, l.Close())
+	require.Len(t, d.Joining, 1, "it came back from the library without the time-out")
+	require.NotZero(t, alive(l, "contexts"), "a context ended while a thread in the library had it")
+	d.Joining <- struct{}{} // when the library gives up
 }

@@ -4,7 +4,6 @@ package hccl
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 
 	"github.com/gradfusion/gradfusion/device/ascend"
@@ -88,8 +87,3 @@ func (j *job) remote(comm string, code int32) error {
 	}
 	return err
 }
-
-// lost is another rank's failure, as it told it.
-type lost struct{ text string }
-
-func (e *lost) Error() string { return fmt.Sprintf("another rank has failed: %s", e.text) }

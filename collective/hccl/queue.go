@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -15,10 +16,11 @@ import (
 
 // pending is a call that has not ended.
 type pending struct {
+	comm     *Comm
 	ctx      context.Context
 	call     collective.Call
 	sequence uint64
-	end      func(error)
+	complete func(error)
 	deadline time.Time
 	began    int64 // nanoseconds since the Unix epoch
 	sent     int
@@ -27,8 +29,8 @@ type pending struct {
 
 // Start implements collective.Comm.
 func (c *Comm) Start(ctx context.Context, call collective.Call) *collective.Work {
-	w, end := collective.NewWork()
-	p := &pending{ctx: ctx, call: call, end: end}
+	w, complete := collective.NewWork()
+	p := &pending{comm: c, ctx: ctx, call: call, complete: complete}
 	c.mu.Lock()
 	c.sequence++
 	p.sequence = c.sequence
@@ -38,7 +40,7 @@ func (c *Comm) Start(ctx context.Context, call collective.Call) *collective.Work
 	}
 	c.mu.Unlock()
 	if dead {
-		end(c.wrap(p, context.Cause(c.ctx)))
+		complete(c.wrap(p, context.Cause(c.ctx)))
 		return w
 	}
 	select {
@@ -48,16 +50,32 @@ func (c *Comm) Start(ctx context.Context, call collective.Call) *collective.Work
 	return w
 }
 
-// wrap says which call an error is of.
+// end completes a call.
+func (p *pending) end(err error) {
+	c := p.comm
+	c.mu.Lock()
+	if at := slices.Index(c.open, p); at >= 0 {
+		c.open = slices.Delete(c.open, at, at+1)
+	}
+	if err == nil {
+		c.ended = max(c.ended, p.sequence)
+	}
+	c.mu.Unlock()
+	p.complete(err)
+}
+
+// wrap says which call an error is of, and who caused it.
 func (c *Comm) wrap(p *pending, err error) error {
 	var done *collective.PeerError
 	if err == nil || errors.As(err, &done) {
 		return err
 	}
-	return &collective.PeerError{
-		Generation: c.config.Generation, Group: c.name, Sequence: p.sequence, Rank: c.rank, Peer: -1, Global: c.ranks,
-		Call: textOf(p.call), Label: p.call.Label, Err: err,
+	e := &collective.PeerError{
+		Generation: c.config.Generation, Group: c.name, Sequence: p.sequence, Rank: c.rank, Global: c.ranks,
+		Call: textOf(p.call), Label: p.call.Label,
 	}
+	e.Peer, e.Err = culprit(c.ranks, err)
+	return e
 }
 
 func textOf(c collective.Call) string {
@@ -89,9 +107,10 @@ func (c *Comm) issue() {
 			}
 			p := c.queue[0]
 			c.queue = c.queue[1:]
+			now := time.Now()
+			p.deadline, p.began = now.Add(c.config.Timeout), now.UnixNano()
+			c.open, c.began = append(c.open, p), now
 			c.mu.Unlock()
-			p.deadline = time.Now().Add(c.config.Timeout)
-			p.began = time.Now().UnixNano()
 			if err := c.run(p); err != nil {
 				c.hung.Store(true)
 				p.end(c.die(p, err))
@@ -145,18 +164,18 @@ func (c *Comm) load(p *pending, s *slot, way *pass) error {
 	defer stop()
 	if !s.fits(way) {
 		if err := c.issuing.DoContext(ctx, func() error { return s.fit(c.device, way) }); err != nil {
-			return c.ended(p, err)
+			return c.given(p, err)
 		}
 	}
 	if way.fill != nil {
 		way.fill(s.hostIn.Bytes[:way.inBytes])
 	}
 	// The first call of a kind makes connections and may block in the library.
-	return c.ended(p, c.issuing.DoContext(ctx, func() error { return c.enqueue(s, way) }))
+	return c.given(p, c.issuing.DoContext(ctx, func() error { return c.enqueue(s, way) }))
 }
 
-// ended puts the reason into a context's error.
-func (c *Comm) ended(p *pending, err error) error {
+// given puts the reason into a context's error.
+func (c *Comm) given(p *pending, err error) error {
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -169,7 +188,12 @@ func (c *Comm) ended(p *pending, err error) error {
 	return c.timedOut()
 }
 
+// timedOut is the error of what has taken too long. Whom HCCL waits for it does not
+// tell; somebody else may have.
 func (c *Comm) timedOut() error {
+	if s := c.suspect(c.ranks); s != nil {
+		return &peerFailure{s.rank, fmt.Errorf("it %s; waited %v for it: %w", s.text, c.config.Timeout, context.DeadlineExceeded)}
+	}
 	return fmt.Errorf("no end after %v: %w", c.config.Timeout, context.DeadlineExceeded)
 }
 

@@ -41,11 +41,10 @@ func (c *Comm) Sub(ctx context.Context, ranks []int) (collective.Comm, error) {
 		m.whole = c.handle
 	}
 	if !slices.Contains(ranks, c.rank) {
-		return nil, c.standAside(name, m)
+		return nil, c.standAside(ctx, name, m)
 	}
 	sub, err := newComm(ctx, c.job, name, global, m)
-	var refused *Error
-	if m.whole != 0 && errors.As(err, &refused) && refused.Code == resultNotSupported { // on all ranks alike
+	if refusesToCut(m, err) {
 		m.whole = 0
 		sub, err = newComm(ctx, c.job, name+".root", global, m)
 	}
@@ -55,15 +54,22 @@ func (c *Comm) Sub(ctx context.Context, ranks []int) (collective.Comm, error) {
 	return sub, nil
 }
 
+// refusesToCut reports whether the library does not cut communicators, which it does
+// on all ranks alike.
+func refusesToCut(m making, err error) bool {
+	var refused *Error
+	return m.whole != 0 && errors.As(err, &refused) && refused.Code == resultNotSupported
+}
+
 // noPart is the id of a part of which the caller is not.
 const noPart = 0xFFFFFFFF
 
 // standAside takes part in making a Sub of which this rank is not.
-func (c *Comm) standAside(name string, m making) error {
+func (c *Comm) standAside(ctx context.Context, name string, m making) error {
 	if m.whole == 0 {
 		return nil
 	}
-	return c.issuing.Do(func() error {
+	return c.issuing.DoContext(ctx, func() error {
 		var none uintptr
 		config := c.job.commConfig(m.mb)
 		code := ascend.Call(c.library.newer.HcclCreateSubCommConfig, uintptr(unsafe.Pointer(&m.whole)), 0, 0, noPart, 0,

@@ -12,7 +12,7 @@ const mostOthers = 16
 // report is what the user reads. who names a rank.
 func (s *stall) report(who func(rank int) string) string {
 	var b strings.Builder
-	what := fmt.Sprintf("call %d", s.sequence)
+	what := s.call.title()
 	if s.rank >= 0 {
 		what = fmt.Sprintf("message %d", s.sequence)
 	}

@@ -164,7 +164,7 @@ func about(views []view, rank int, s *stall) other {
 		if c.Sequence > s.sequence {
 			o.missing, o.text = false, fmt.Sprintf("is in call %d already", c.Sequence)
 		} else {
-			o.text = fmt.Sprintf("is in call %d (%s) still", c.Sequence, c.about())
+			o.text = fmt.Sprintf("is in %s (%s) still", c.title(), c.about())
 		}
 		return o
 	case g.Ended >= s.sequence:
@@ -189,7 +189,7 @@ func (v *view) last(g *groupBeat) string {
 		return "nothing is known of its calls"
 	}
 	if c := g.in(0); c != nil {
-		return fmt.Sprintf("it was last seen in call %d (%s)", c.Sequence, c.about())
+		return fmt.Sprintf("it was last seen in %s (%s)", c.title(), c.about())
 	}
 	if where := v.busy(); where != "" {
 		return "it was last seen in " + where
@@ -227,11 +227,19 @@ func (v *view) busy() string {
 			case c.Exchange:
 				return fmt.Sprintf("message %d (%s) with rank %d in group %s", c.Sequence, c.about(), c.Peer, g.Name)
 			default:
-				return fmt.Sprintf("call %d of group %s (%s)", c.Sequence, g.Name, c.about())
+				return fmt.Sprintf("%s of group %s (%s)", c.title(), g.Name, c.about())
 			}
 		}
 	}
 	return ""
+}
+
+// title names a call of a group; the group's making is its call 0.
+func (c *callBeat) title() string {
+	if c.Sequence == 0 {
+		return "the making"
+	}
+	return fmt.Sprintf("call %d", c.Sequence)
 }
 
 func (c *callBeat) about() string {

@@ -22,9 +22,10 @@ type Device struct {
 	// libraries allow one creation at a time for a device.
 	Joining chan struct{}
 
-	mu     sync.Mutex
-	pinned []Pinned
-	closed bool
+	mu        sync.Mutex
+	pinned    []Pinned
+	closed    bool
+	abandoned bool
 }
 
 // Open takes a device, by its index among those that this process sees, and makes
@@ -112,14 +113,28 @@ func (d *Device) IsPinned(b []byte) bool {
 	return false
 }
 
+// Abandon leaves the device as it is until the process ends: a thread of it does not
+// come back from the library, which may touch whatever it was given. Close, and the
+// Library's, then only seem to.
+func (d *Device) Abandon() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.abandoned = true
+	d.library.abandoned.Store(true)
+}
+
 // Close frees pinned memory, the context and the device. Streams, events and
 // other threads of it are gone before.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	pinned, closed := d.pinned, d.closed
+	pinned, closed, abandoned := d.pinned, d.closed, d.abandoned
 	d.pinned, d.closed = nil, true
 	d.mu.Unlock()
 	if closed {
+		return nil
+	}
+	if abandoned {
+		d.main.Close()
 		return nil
 	}
 	err := d.main.Do(func() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -17,6 +18,8 @@ type Library struct {
 	handle  uintptr
 	file    string
 	symbols symbols
+
+	abandoned atomic.Bool // a device is
 }
 
 // Load opens the runtime and initialises it. The error says what was tried and
@@ -211,4 +214,9 @@ func (l *Library) Devices() (int, error) {
 
 // Close ends the use of the runtime by this process. All devices are closed
 // before.
-func (l *Library) Close() error { return l.Check("aclFinalize", Call(l.symbols.aclFinalize)) }
+func (l *Library) Close() error {
+	if l.abandoned.Load() {
+		return nil
+	}
+	return l.Check("aclFinalize", Call(l.symbols.aclFinalize))
+}

@@ -75,7 +75,16 @@ func (t *Thread) DoContext(ctx context.Context, f func() error) error {
 }
 
 // Close ends the thread after what it runs now.
-func (t *Thread) Close() {
+func (t *Thread) Close() { t.CloseBefore(context.Background()) }
+
+// CloseBefore is Close that waits no longer than until ctx ends. It reports whether the
+// thread has ended; one that has not does so when the library lets go of it.
+func (t *Thread) CloseBefore(ctx context.Context) bool {
 	t.once.Do(func() { close(t.quit) })
-	<-t.ended
+	select {
+	case <-t.ended:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
