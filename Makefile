@@ -32,11 +32,12 @@ test-extblas: ## test and compare the products of OpenBLAS and oneDNN, where the
 ascend-sim: ## build the simulated Ascend libraries into bin/ascend-sim, with gcc
 	for layout in 8 9 old; do sh internal/ascendsim/c/build.sh bin/ascend-sim/$$layout $$layout || exit; done
 
-test-ascend: ## test the Ascend binding over the simulated libraries, with gcc
+test-ascend: ascend-sim ## test the Ascend binding over the simulated libraries, with gcc
 	CGO_ENABLED=0 go vet -tags ascend ./...
 	GOARCH=arm64 CGO_ENABLED=0 go vet -tags ascend ./device/ascend/... ./collective/hccl
 	CGO_ENABLED=0 go test -tags ascend ./internal/ascendsim ./device/ascend/... ./collective/hccl
 	CGO_ENABLED=0 go test -tags ascend -run '^TestAscend' ./cmd/train
+	ASCEND_TEST_LIBRARIES=$(CURDIR)/bin/ascend-sim/9 CGO_ENABLED=0 go test -tags ascend -count=1 -run '^(TestEquivalence|TestWireGrid)$$' ./trainer -grid 8 -grid-transport ascend
 	CGO_ENABLED=1 go test -tags ascend -race -short -skip '^TestLayouts$$' ./device/ascend/... ./collective/hccl
 
 test-ascend-arm64: ## call arm64 libraries as arm64, under qemu-user, with aarch64-linux-gnu-gcc

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -39,7 +40,7 @@ func acceleratorWorld(t *testing.T, ranks int, f func(context.Context, collectiv
 			if err != nil {
 				return err
 			}
-			comm, err := hccl.New(ctx, hccl.Config{Rank: r, Size: ranks, Device: d, Store: meeting, Namespace: "grid", Getenv: os.Getenv})
+			comm, err := hccl.New(ctx, hccl.Config{Rank: r, Size: ranks, Device: d, Store: meeting, Namespace: "grid", Timeout: 5 * time.Minute, Getenv: os.Getenv})
 			if err == nil {
 				err = errors.Join(f(ctx, comm), comm.Close())
 			}

@@ -34,7 +34,7 @@ func ascendProgram(t *testing.T) (binary string, environ []string) {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return binary, []string{"ASCEND_HOME_PATH=" + home, "HCCL_HOST_SOCKET_PORT_RANGE=auto", "ASCENDSIM_CONNECT_TIMEOUT_MS=60000"}
+	return binary, []string{"ASCEND_HOME_PATH=" + home, "HCCL_HOST_SOCKET_PORT_RANGE=auto", "ASCENDSIM_CONNECT_TIMEOUT_MS=300000"}
 }
 
 // figures are those of a summary that two backends share.
@@ -61,7 +61,7 @@ func (p *ascendRuns) training(t *testing.T, args ...string) (map[string]any, []b
 	t.Helper()
 	summary := filepath.Join(t.TempDir(), "summary.json")
 	cmd := start(t, p.environ, append([]string{"-summary", summary, "-set", "train.epochs=0", "-set", "data.name=synthetic", "-set", "data.batch=16",
-		"-set", "data.train_samples=96", "-set", "data.test_samples=32", "-set", "observe.run_dir="}, args...))
+		"-set", "data.train_samples=96", "-set", "data.test_samples=32", "-set", "observe.run_dir=", "-set", "collective.timeout=5m"}, args...))
 	cmd.Path = p.binary
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%v: %s", args, out)

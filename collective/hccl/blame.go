@@ -61,17 +61,20 @@ func (c *Comm) Suspect(rank int, text string) {
 	}
 }
 
-// suspect is the oldest suspicion of one of these ranks, or nil: whoever else does not
-// take part by now may have given up because of that one.
-func (j *job) suspect(ranks []int) *suspicion {
+// suspected is a time-out's error that blames the oldest suspect: whoever else does not
+// take part by now may have given up because of that one. Where there is none it is err.
+func (j *job) suspected(ranks []int, err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, s := range j.suspects {
-		if slices.Contains(ranks, s.rank) {
-			return &s
-		}
+	if len(j.suspects) == 0 {
+		return err
 	}
-	return nil
+	s := j.suspects[0]
+	if slices.Contains(ranks, s.rank) {
+		return &peerFailure{s.rank, fmt.Errorf("it %s; %w", s.text, err)}
+	}
+	_, rest := culprit(ranks, err)
+	return fmt.Errorf("rank %d %s; %w", s.rank, s.text, rest)
 }
 
 // Lost implements collective.Watched.

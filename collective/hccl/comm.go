@@ -5,7 +5,6 @@ package hccl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -140,8 +139,7 @@ func newComm(ctx context.Context, j *job, name string, ranks []int, m making) (_
 
 // joined has the communicator made, within the time-out and as long as the job lives.
 func (c *Comm) joined(ctx context.Context, m making) (uintptr, error) {
-	limit := c.config.Timeout
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("waited %v: %w", limit, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.JoinTimeout, waited(c.config.JoinTimeout))
 	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

@@ -33,8 +33,11 @@ type Config struct {
 	// Hosts lists the ranks by host; nil: all are on one.
 	Hosts [][]int
 	// Timeout bounds each call from when it begins to run, messages of an Exchange from
-	// when somebody waits for them, and joining. 0: 60 s.
+	// when somebody waits for them. 0: 60 s.
 	Timeout time.Duration
+	// JoinTimeout bounds the making of Comms; 0: Timeout. HCCL's own bound is
+	// HCCL_CONNECT_TIMEOUT, at least two minutes.
+	JoinTimeout time.Duration
 	// ReduceHalves leaves sums of 16-bit floats to the device, which rounds at
 	// every addition; values are divided by the number of ranks before where the
 	// mean is asked for.
@@ -63,6 +66,9 @@ func (c Config) filled() Config {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = time.Minute
+	}
+	if c.JoinTimeout == 0 {
+		c.JoinTimeout = c.Timeout
 	}
 	if c.Hosts == nil {
 		all := make([]int, c.Size)

@@ -250,7 +250,9 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 		}
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = context.Cause(ctx)
+		if err = context.Cause(c.ctx); err == nil {
+			err = l.timedOut()
+		}
 	}
 	if err == nil && l.recv {
 		copy(m.buf.Bytes(), l.host.Bytes[:size])

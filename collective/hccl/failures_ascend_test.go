@@ -80,10 +80,8 @@ func TestErrorTellsAll(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	w := start(t, 2, func(c *hccl.Config) { c.Timeout = 500 * time.Millisecond })
 	ctx := t.Context()
-	begin := time.Now()
 	b := device.FromF32(make([]float32, 8))
 	require.ErrorIs(t, collective.AllReduce(ctx, w.comms[0], collective.Sum, b), context.DeadlineExceeded)
-	require.Less(t, time.Since(begin), 30*time.Second)
 	err := collective.AllReduce(ctx, w.comms[1], collective.Sum, b)
 	if err == nil { // what rank 0 had queued when it gave up is with the device, and may meet this call
 		err = collective.AllReduce(ctx, w.comms[1], collective.Sum, b)
@@ -124,7 +122,8 @@ func TestErrorOfASub(t *testing.T) {
 		return errors.Join(collective.Broadcast(ctx, sub, 5, device.FromF32(make([]float32, 2))), sub.Close())
 	}) {
 		if r > 0 { // both are wrong, and the first one to say so is what both report
-			require.ErrorContains(t, err, fmt.Sprintf("rank %d, group world.1, call 1 (broadcast", r))
+			require.ErrorContains(t, err, fmt.Sprintf("rank %d, group world.1", r))
+			require.ErrorContains(t, err, "group world.1, call 1 (broadcast of 2 f32): no rank 5 among 2")
 		}
 	}
 }

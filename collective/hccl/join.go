@@ -141,10 +141,8 @@ func reason(ctx context.Context, err error) error {
 func (n *joining) describe(ctx context.Context, err error) error {
 	if ctx.Err() != nil && n.ctx.Err() != nil { // this rank's fate was decided elsewhere
 		err = context.Cause(n.ctx)
-	} else if errors.Is(err, context.DeadlineExceeded) && !errors.As(context.Cause(ctx), new(*peerFailure)) {
-		if s := n.suspect(n.ranks); s != nil {
-			err = &peerFailure{s.rank, fmt.Errorf("it %s: %w", s.text, err)}
-		}
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		err = n.suspected(n.ranks, err)
 	}
 	e := &collective.PeerError{
 		Generation: n.config.Generation, Group: n.name, Rank: slices.Index(n.ranks, n.config.Rank), Peer: -1, Global: n.ranks, Call: "joining",

@@ -71,10 +71,7 @@ func (l *channel) overdue() bool {
 
 func (l *channel) timedOut() error {
 	c := l.comm
-	if s := c.suspect([]int{c.ranks[l.peer]}); s != nil {
-		return &peerFailure{s.rank, fmt.Errorf("it %s; waited %v for it: %w", s.text, c.config.Timeout, context.DeadlineExceeded)}
-	}
-	return fmt.Errorf("waited %v for it: %w", c.config.Timeout, context.DeadlineExceeded)
+	return c.suspected(c.ranks, &peerFailure{c.ranks[l.peer], fmt.Errorf("waited %v for it: %w", c.config.Timeout, context.DeadlineExceeded)})
 }
 
 func (l *channel) wrap(m *message, err error) error {
@@ -98,6 +95,11 @@ func (l *channel) about(m *message) string {
 	return fmt.Sprintf("%s of %d %v", what, m.buf.Len, m.buf.Type)
 }
 
+// waited is the cause of a context whose time is over.
+func waited(limit time.Duration) error {
+	return fmt.Errorf("waited %v: %w", limit, context.DeadlineExceeded)
+}
+
 // guarded is a context that ends with the Comm, and when the lane is overdue: until its
 // first message has passed it may block in the library, where it does not look.
 func (l *channel) guarded() (ctx context.Context, stop func()) {
@@ -113,7 +115,7 @@ func (l *channel) guarded() (ctx context.Context, stop func()) {
 				return
 			}
 			if l.overdue() {
-				cancel(l.timedOut())
+				cancel(waited(l.comm.config.Timeout))
 				return
 			}
 		}

@@ -171,7 +171,15 @@ func TestSuspect(t *testing.T) {
 	err := w.comms[0].Start(t.Context(), collective.Call{Kind: plan.Barrier}).Wait(t.Context())
 	require.ErrorAs(t, err, &peer)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.EqualError(t, err, "rank 0, group world, call 1 (barrier): peer 1: it is stopped; waited 200ms for it: context deadline exceeded")
+	require.EqualError(t, err, "rank 0, group world, call 1 (barrier): peer 1: it is stopped; no end after 200ms: context deadline exceeded")
+}
+
+// TestSuspectElsewhere: a communicator of others is late by a rank that is in none.
+func TestSuspectElsewhere(t *testing.T) {
+	w := start(t, 3, func(c *hccl.Config) { c.Timeout = 200 * time.Millisecond })
+	w.comms[2].(collective.Watched).Suspect(0, "is stopped")
+	receive := w.comms[2].Exchange(t.Context(), []collective.PointToPoint{{Peer: 1, Recv: true, Buf: device.FromF32(make([]float32, 1))}})
+	require.EqualError(t, receive.Wait(t.Context()), "rank 2, group world.from1.to2 (joining): rank 0 is stopped; it has not begun: waited 200ms: context deadline exceeded")
 }
 
 // TestPostedAhead: a receive that nobody waits for yet has no time-out. Had it one, it

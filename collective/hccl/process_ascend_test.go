@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,7 +68,7 @@ func TestRankProcess(t *testing.T) {
 	}
 	size, err := strconv.Atoi(os.Getenv("ASCEND_TEST_SIZE"))
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	client, err := store.Dial(ctx, os.Getenv("ASCEND_TEST_STORE"), "token")
 	require.NoError(t, err)
@@ -78,7 +77,7 @@ func TestRankProcess(t *testing.T) {
 	require.NoError(t, err)
 	d, err := l.Open(rank)
 	require.NoError(t, err)
-	c, err := hccl.New(ctx, hccl.Config{Rank: rank, Size: size, Device: d, Store: client, Namespace: "processes", Timeout: 20 * time.Second})
+	c, err := hccl.New(ctx, hccl.Config{Rank: rank, Size: size, Device: d, Store: client, Namespace: "processes", Timeout: patience})
 	require.NoError(t, err)
 	failed := sums(ctx, c)
 	if failed == nil {

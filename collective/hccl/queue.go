@@ -191,10 +191,7 @@ func (c *Comm) given(p *pending, err error) error {
 // timedOut is the error of what has taken too long. Whom HCCL waits for it does not
 // tell; somebody else may have.
 func (c *Comm) timedOut() error {
-	if s := c.suspect(c.ranks); s != nil {
-		return &peerFailure{s.rank, fmt.Errorf("it %s; waited %v for it: %w", s.text, c.config.Timeout, context.DeadlineExceeded)}
-	}
-	return fmt.Errorf("no end after %v: %w", c.config.Timeout, context.DeadlineExceeded)
+	return c.suspected(c.ranks, fmt.Errorf("no end after %v: %w", c.config.Timeout, context.DeadlineExceeded))
 }
 
 // through is fly that waits until the pass has ended.

@@ -22,5 +22,6 @@
 // ASCENDSIM_FAULTS, such as "rank=1 kind=kill after=3; rank=0 kind=delay ms=50";
 // kind is kill, stop (the process, as SIGSTOP does), freeze, delay, again
 // (HcclCommDestroy, count times) or async; "at=join" has kill, stop and delay happen
-// while a communicator is made, the one after so many of the process.
+// while a communicator is made, the one after so many of the process; rank is the
+// number of the device then.
 package ascendsim

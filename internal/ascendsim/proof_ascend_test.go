@@ -33,7 +33,7 @@ func TestProof(t *testing.T) {
 			for _, n := range []int{1, 2, 3, 4, 8} {
 				t.Run(fmt.Sprintf("%s/%s/%d", layout, chip, n), func(t *testing.T) {
 					cmd := exec.Command(program, fmt.Sprint(n))
-					cmd.Env = append(os.Environ(), "ASCENDSIM_CHIP="+chip, "HCCL_HOST_SOCKET_PORT_RANGE=auto", "ASCENDSIM_CONNECT_TIMEOUT_MS=20000", "ASCENDSIM_EXEC_TIMEOUT_MS=20000")
+					cmd.Env = append(os.Environ(), "ASCENDSIM_CHIP="+chip, "HCCL_HOST_SOCKET_PORT_RANGE=auto", "ASCENDSIM_CONNECT_TIMEOUT_MS=300000", "ASCENDSIM_EXEC_TIMEOUT_MS=300000")
 					out, err := cmd.CombinedOutput()
 					require.NoError(t, err, "%s", out)
 				})

@@ -78,7 +78,7 @@ static HcclResult enter(struct comm *c, const char *group)
 {
 	struct hello h = { .magic = SIM_MAGIC, .n = c->n, .rank = c->rank, .timeout_ms = (uint32_t)sim_connect_timeout() };
 	struct reply r;
-	sim_fault_join(c->rank);
+	sim_fault_join(ascendsim_device());
 	snprintf(h.group, sizeof h.group, "%s", group);
 	c->fd = sim_dial(c->address, c->port, ascendsim_now() + sim_connect_timeout());
 	if (c->fd < 0 || !sim_write(c->fd, &h, sizeof h) || !sim_read(c->fd, &r, sizeof r)) {

@@ -7,7 +7,7 @@
 struct settings { char name[128]; };
 
 HcclResult sim_read_config(const void *config, struct settings *out);
-void sim_fault_join(uint32_t rank);
+void sim_fault_join(int device);
 int sim_fault_again(uint32_t rank);
 /* Does what ASCENDSIM_FAULTS wants before an operation of a rank; a code and text
  * when the operation fails by it. */

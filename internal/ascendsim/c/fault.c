@@ -51,13 +51,13 @@ static void signals(const struct fault *f)
 		raise(SIGSTOP);
 }
 
-void sim_fault_join(uint32_t rank)
+void sim_fault_join(int device)
 {
 	static int done; /* communicators that this process has begun to make */
 	int n = __atomic_fetch_add(&done, 1, __ATOMIC_SEQ_CST);
 	struct fault f;
 	for (const char *at = getenv("ASCENDSIM_FAULTS"); next_fault(&at, &f);) {
-		if (strcmp(f.at, "join") != 0 || f.rank != (int)rank || n != f.after)
+		if (strcmp(f.at, "join") != 0 || f.rank != device || n != f.after)
 			continue;
 		signals(&f);
 		if (strcmp(f.kind, "delay") == 0)
