@@ -93,6 +93,9 @@ func (w *Work) Err() error {
 	return w.err
 }
 
+// Ended reports whether the call has ended.
+func (w *Work) Ended() bool { return w.hasEnded() }
+
 // Wait returns the call's error when it has ended, or ctx's when that ends
 // first; the call goes on then. When the Comm is idle the call runs on the
 // caller's goroutine, which saves two switches.

@@ -111,6 +111,9 @@ func (g *GradFusion) land(ctx context.Context, b *bucket) error {
 		return d.err
 	}
 	if b.flying {
+		if err := g.landEnded(ctx, b); err != nil {
+			return err
+		}
 		start := g.cfg.Events.Now()
 		if err := b.work.Wait(ctx); err != nil {
 			return g.lost(ctx, b, err)
@@ -134,6 +137,21 @@ func (g *GradFusion) land(ctx context.Context, b *bucket) error {
 		g.cfg.Events.Record(observe.Span{Kind: observe.Optimizer, Lane: "compute", Name: "update", Start: start, End: g.cfg.Events.Now(), Step: d.step})
 	}()
 	return g.updateBucket(b)
+}
+
+// landEnded lands what has come before b has, which is waited for: there is time.
+func (g *GradFusion) landEnded(ctx context.Context, b *bucket) error {
+	for _, other := range g.stages[0].reducer.buckets {
+		if b.work.Ended() {
+			return nil
+		}
+		if other != b && other.flying && other.work.Ended() {
+			if err := g.land(ctx, other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // lost notes that a sum will not come, which whoever needs it learns; a wait that

@@ -196,7 +196,7 @@ func (g *GradFusion) backward(s *stage, t *nn.Tape, m Micro, arm bool, run func(
 	if arm {
 		s.phase = armed
 	}
-	g.deferred.timing.backward()
+	g.deferred.timing.backward(arm)
 	s.reducer.beginLeaf(arm)
 	run(t)
 	return s.reducer.finishLeaves(m.Index)

@@ -1,11 +1,8 @@
 package parallel
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -28,13 +25,14 @@ type timing struct {
 	steps   int // done
 	started time.Time
 	armed   time.Time
+	before  leastTime // from the beginning of a step to its last backward pass
 	times   []bucketTimes
 }
 
 // bucketTimes are of one bucket.
 type bucketTimes struct {
 	cost  leastTime // of its call
-	ready leastTime // after the last backward pass has begun
+	ready meanTime  // after the last backward pass has begun
 	need  leastTime // after the step has begun
 	found bool      // need is known in the present step
 }
@@ -79,6 +77,16 @@ func (t *timing) begin() {
 	}
 }
 
+// meanTime is the mean of some times.
+type meanTime struct {
+	sum   time.Duration
+	count int
+}
+
+func (m *meanTime) add(d time.Duration) { m.sum, m.count = m.sum+d, m.count+1 }
+
+func (m *meanTime) mean() time.Duration { return m.sum / time.Duration(max(m.count, 1)) }
+
 // used notes the first use of a bucket in a step.
 func (t *timing) used(b *bucket) {
 	if !t.alone() || b.index >= len(t.times) || t.times[b.index].found {
@@ -89,10 +97,14 @@ func (t *timing) used(b *bucket) {
 	x.need.add(time.Since(t.started))
 }
 
-// backward is called when a backward pass begins.
-func (t *timing) backward() {
-	if t.measures() {
-		t.armed = time.Now()
+// backward is called when a backward pass begins; the last one of a step is armed.
+func (t *timing) backward(armed bool) {
+	if !t.measures() || !armed {
+		return
+	}
+	t.armed = time.Now()
+	if t.alone() {
+		t.before.add(t.armed.Sub(t.started))
 	}
 }
 
@@ -135,7 +147,7 @@ func (t *timing) next(g *GradFusion, err error) error {
 	case probedSteps:
 		err = t.agree(g, beside)
 		for i := range t.times {
-			t.times[i].ready = leastTime{}
+			t.times[i].ready = meanTime{}
 		}
 		return err
 	case observedSteps:
@@ -152,7 +164,7 @@ func (t *timing) agree(g *GradFusion, slower float64) error {
 	}
 	r := g.stages[0].reducer
 	order := make([]int32, len(r.buckets))
-	for i, k := range SendOrder(t.sends(slower)) {
+	for i, k := range SendOrder(t.sends(slower), t.before.Duration) {
 		order[i] = int32(k)
 	}
 	call := collective.Call{Kind: plan.Broadcast, In: device.FromI32(order), Label: "order of the buckets"}
@@ -168,39 +180,10 @@ func (t *timing) agree(g *GradFusion, slower float64) error {
 func (t *timing) sends(slower float64) []Send {
 	out := make([]Send, len(t.times))
 	for i, x := range t.times {
-		out[i] = Send{Ready: time.Duration(float64(x.ready.Duration) * slower), Cost: x.cost.Duration, Need: x.need.Duration}
+		out[i] = Send{Ready: time.Duration(float64(x.ready.mean()) * slower), Cost: x.cost.Duration, Need: x.need.Duration}
 		if !x.need.known {
-			out[i].Need = math.MaxInt64 - time.Duration(i) // unused: late, as it is ready
+			out[i].Need = t.before.Duration // unused: before the backward pass
 		}
-	}
-	return out
-}
-
-// Send is a message that waits for a link.
-type Send struct {
-	Ready time.Duration // when it can be sent
-	Cost  time.Duration // how long it takes the link
-	Need  time.Duration // when it would be needed if nobody waited; the scale is its own
-}
-
-// SendOrder returns the order in which to send messages over one link: whenever it
-// is free, of those that are ready the one that is needed first. So what a backward
-// pass gives first and the next forward pass needs last fills the link until more
-// urgent ones are ready, and what is left of it goes behind them.
-func SendOrder(sends []Send) []int {
-	left := make([]int, len(sends))
-	for i := range left {
-		left[i] = i
-	}
-	out := make([]int, 0, len(sends))
-	for now := time.Duration(0); len(left) > 0; {
-		first := slices.MinFunc(left, func(a, b int) int {
-			x, y := sends[a], sends[b]
-			return cmp.Or(cmp.Compare(max(x.Ready, now), max(y.Ready, now)), cmp.Compare(x.Need, y.Need), cmp.Compare(b, a))
-		})
-		now = max(now, sends[first].Ready) + sends[first].Cost
-		out = append(out, first)
-		left = slices.DeleteFunc(left, func(k int) bool { return k == first })
 	}
 	return out
 }
