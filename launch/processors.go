@@ -3,6 +3,7 @@ package launch
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 )
 
@@ -36,21 +37,45 @@ func (e *TooFewError) Error() string {
 // KeepApart binds all threads of this process, those that are still to come
 // included, to its part of the processors that it may use, and returns how many it
 // has now; 0 where the system cannot. All ranks of the host call it, who may use the
-// same ones, and each gets others than the rest. With fewer than least for each
-// it changes nothing and returns a *TooFewError.
-//
-// Ranks that wait for each other in turns need it: a system puts a process that wakes
-// up where it finds a processor, which may be the one that another rank, which has just
-// woken it, goes on with, and lets the two share it for a while, although it would have
-// another one for either.
+// same ones, and each gets others than the rest. With fewer than least for each it
+// changes nothing and returns a *TooFewError.
 func KeepApart(p Place, least int) (int, error) {
-	all, err := processors()
-	if err != nil || len(all) == 0 {
+	own, err := ownShare(p, least)
+	if err != nil || own == nil {
 		return 0, err
 	}
-	if len(all) < least*p.LocalSize {
-		return 0, &TooFewError{p.LocalSize, least, len(all)}
-	}
-	own := share(all, p.LocalRank, p.LocalSize)
 	return len(own), bind(own)
+}
+
+// KeepThreadApart does so with the thread of the calling goroutine alone, which stays
+// on it, and leaves all others where they are.
+//
+// Ranks that compute on one thread and wait for each other in turns need it: a system
+// puts a thread that wakes up where it finds a processor, which may be the one that
+// another rank, which has just woken it, goes on with, and lets the two share it for a
+// while, although it would have another one for either. Threads that send and receive
+// go where nobody computes, at best: where a rank waits for what they bring.
+func KeepThreadApart(p Place) error {
+	own, err := ownShare(p, 1)
+	if err != nil || own == nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := bindThread(0, own); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	return nil
+}
+
+// ownShare returns the processors of a rank; nil where the system binds nothing.
+func ownShare(p Place, least int) ([]int, error) {
+	all, err := processors()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	if len(all) < least*p.LocalSize {
+		return nil, &TooFewError{p.LocalSize, least, len(all)}
+	}
+	return share(all, p.LocalRank, p.LocalSize), nil
 }

@@ -41,10 +41,7 @@ func topology(number int, name string, unknown int) int {
 // bind binds every thread of this process. A thread inherits from the one that starts
 // it, so when a look at all of them finds no unbound one, no more can come.
 func bind(numbers []int) error {
-	var set unix.CPUSet
-	for _, n := range numbers {
-		set.Set(n)
-	}
+	set := setOf(numbers)
 	for unbound := true; unbound; {
 		unbound = false
 		threads, err := os.ReadDir("/proc/self/task")
@@ -61,10 +58,26 @@ func bind(numbers []int) error {
 				continue // it has ended, or it is bound
 			}
 			unbound = true
-			if err := unix.SchedSetaffinity(id, &set); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("binding to processors %v: %w", numbers, err)
+			if err := bindThread(id, numbers); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// bindThread binds a thread; 0 is the calling one.
+func bindThread(id int, numbers []int) error {
+	set := setOf(numbers)
+	if err := unix.SchedSetaffinity(id, &set); err != nil {
+		return fmt.Errorf("binding to processors %v: %w", numbers, err)
+	}
+	return nil
+}
+
+func setOf(numbers []int) (set unix.CPUSet) {
+	for _, n := range numbers {
+		set.Set(n)
+	}
+	return set
 }

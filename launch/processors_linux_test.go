@@ -50,3 +50,27 @@ func TestAllThreadsAreBound(t *testing.T) {
 		}
 	}
 }
+
+func TestOneThreadIsBound(t *testing.T) {
+	all, err := processors()
+	require.NoError(t, err)
+	done := make(chan error)
+	var has, other unix.CPUSet
+	go func() { // which ends with its thread
+		err := KeepThreadApart(Place{LocalRank: 0, LocalSize: len(all)})
+		if err == nil {
+			err = unix.SchedGetaffinity(0, &has)
+		}
+		done <- err
+	}()
+	require.NoError(t, <-done)
+	go func() {
+		runtime.LockOSThread()
+		done <- unix.SchedGetaffinity(0, &other)
+	}()
+	require.NoError(t, <-done)
+	require.Equal(t, setOf(share(all, 0, len(all))), has)
+	require.Equal(t, len(all), other.Count(), "threads that come later are free")
+	var few *TooFewError
+	require.ErrorAs(t, KeepThreadApart(Place{LocalSize: len(all) + 1}), &few)
+}

@@ -80,8 +80,18 @@ func (s *session) plan(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.pipeline, err = cutModel(s.cfg, costs, first)
+	if s.pipeline, err = cutModel(s.cfg, costs, first); err == nil && s.job.Cut != nil {
+		s.job.Cut(s.largestMessage())
+	}
 	return err
+}
+
+// largestMessage is the most bytes that a stage gives to the next one of a micro-batch.
+func (s *session) largestMessage() (most int) {
+	for _, cut := range s.pipeline.Cuts {
+		most = max(most, s.pipeline.Costs[cut-1].Output/4*s.activationWire().Size())
+	}
+	return most
 }
 
 func (s *session) mostMicros() int { return mostMicros(s.cfg, s.micro, s.mesh.Data) }

@@ -34,6 +34,9 @@ type Job struct {
 	// Stop, when closed, ends the job after the present step, with a
 	// checkpoint; Run then returns ErrStopped. It is enough that one rank's is.
 	Stop <-chan struct{}
+	// Cut, if set, is told the most bytes that go from a stage of a cut model to the
+	// next one at once, before anything is computed, on the goroutine of Run.
+	Cut func(message int)
 	// On receives what happens, on the goroutine of Run. nil for nothing.
 	On func(Event)
 	// Started is when the process started, for the time to the first step.

@@ -2,6 +2,7 @@
 """Runs train on two hosts that are network namespaces of this one, joined by a
 shaped link. See README.md."""
 import argparse
+import ctypes
 import json
 import os
 import re
@@ -22,6 +23,37 @@ def refuse_unless_possible():
         sys.exit("hosts.py: network namespaces need root; nothing was tested")
 
 
+def end_on_signals():
+    """Makes signals that would end this process at once end it as an error does, which cleans up."""
+    def end(number, _):
+        for n in SIGNALS:
+            signal.signal(n, signal.SIG_IGN)  # once is enough
+        sys.exit(128 + number)
+    for n in SIGNALS:
+        signal.signal(n, end)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def die_with_parent():
+    """Run in a process that is started: the kernel kills it when this one is gone, whatever the reason."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def clean_up():
+    """Removes the hosts of processes that are gone and could not, with what still runs on them."""
+    for line in ip("netns", "list").splitlines():
+        name = line.split()[0]
+        if (m := re.fullmatch(r"gf(\d+)[AB]", name)) and not os.path.exists(f"/proc/{m[1]}"):
+            for pid in ip("netns", "pids", name, check=False).split():
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            ip("netns", "del", name, check=False)
+
+
 def ip(*args, check=True):
     return subprocess.run(["ip", *args], check=check, capture_output=True, text=True).stdout
 
@@ -36,6 +68,8 @@ class Hosts:
         self.rate, self.running = rate, []
 
     def __enter__(self):
+        end_on_signals()
+        clean_up()
         try:
             for h in "AB":
                 ip("netns", "add", self.name[h])
@@ -74,7 +108,7 @@ class Hosts:
         if self.pinned:
             command = ["taskset", "-c", str("AB".index(h) % os.cpu_count()), *command]
         p = subprocess.Popen(["ip", "netns", "exec", self.name[h], *command], env=environ, cwd=folder, text=True,
-                             stdout=out, stderr=subprocess.STDOUT if folder else subprocess.PIPE)
+                             stdout=out, stderr=subprocess.STDOUT if folder else subprocess.PIPE, preexec_fn=die_with_parent)
         self.running.append(p)
         return p
 

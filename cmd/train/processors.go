@@ -26,23 +26,46 @@ func (j *job) checkBinding(ranks int, apart bool) error {
 	return nil
 }
 
-// keepApart binds this rank to processors of its own, if it shall be.
+// keepApart binds this rank to processors of its own, where it is asked for.
 func (j *job) keepApart(place launch.Place) error {
-	switch j.config.Launch.BindCores {
-	case config.Off:
+	if j.config.Launch.BindCores != config.On {
 		return nil
-	case 0: // auto: other launchers bind what they start, or leave it to who uses them
-		if j.config.Parallel.Pipeline == 1 || place.Source != byLauncher {
-			return nil
-		}
 	}
 	threads := trainer.Threads(j.config, place.LocalSize)
 	n, err := launch.KeepApart(place, threads)
-	switch {
-	case err == nil && n > 0 && lookup(j.environ)("GOMAXPROCS") == "":
-		runtime.GOMAXPROCS(max(n, threads+besides)) // the runtime would take n
-	case err != nil && j.config.Launch.BindCores == config.On:
+	if err != nil {
 		return j.config.Errorf(bindCores, "launch.bind_cores: true: %v", err)
 	}
-	return nil // auto does what it can
+	j.keepRoom(n, threads)
+	return nil
+}
+
+// keepRoom is makeRoom after this process was bound to n processors, which the runtime
+// would take for all that there are.
+func (j *job) keepRoom(n, threads int) {
+	if n > 0 && lookup(j.environ)("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(max(n, threads+besides))
+	}
+}
+
+// handedOver is the size up to which a message between stages is gone when its sender
+// computes on: shared memory holds it. Of a larger one the rest needs threads of the
+// sender beside the one that computes, which would wait for that one's processor
+// although the receiver's is idle.
+const handedOver = 448 << 10
+
+// keepStageApart is what launch.bind_cores: auto does, when it is known what goes from
+// stage to stage, to ranks that compute on one thread: other launchers bind what they
+// start, or leave it to who uses them.
+func (j *job) keepStageApart(message int) {
+	threads := trainer.Threads(j.config, j.place.LocalSize)
+	switch {
+	case j.config.Launch.BindCores != 0 || j.place.Source != byLauncher || threads > 1:
+	case message <= handedOver:
+		if n, err := launch.KeepApart(j.place, threads); err == nil {
+			j.keepRoom(n, threads)
+		}
+	default:
+		_ = launch.KeepThreadApart(j.place) // it does what it can
+	}
 }
