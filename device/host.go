@@ -27,7 +27,10 @@ func HostAlloc(t Type, n int) (Buf, error) {
 
 // adviseInside asks for huge pages for those that b covers as a whole: a first
 // touch then costs one fault for each of them, and not 512.
-func adviseInside(b []byte) {
+func adviseInside(b []byte) { advise(inside(b)) }
+
+// inside is the huge pages that b covers as a whole.
+func inside(b []byte) []byte {
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (hugePage - 1)
-	advise(b[skip : skip+(len(b)-skip)/hugePage*hugePage])
+	return b[skip : skip+(len(b)-skip)/hugePage*hugePage]
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -62,13 +61,23 @@ func TestRegionsAreFilled(t *testing.T) {
 	before := status(t, "RssAnon")
 	b, err := r.Region(size)
 	require.NoError(t, err)
-	r.mapped[unsafe.SliceData(b.mem)].filling.Wait()
+	r.filler.running.Wait()
 	require.Greater(t, status(t, "RssAnon")-before, size*3/4)
 	require.Zero(t, b.Bytes()[size-1])
 	_, err = r.Region(size)
 	require.NoError(t, err)
 	r.Close()
 	require.Less(t, status(t, "RssAnon")-before, size/2)
+	before = status(t, "RssAnon")
+	large, err := r.Alloc(F32, size/4)
+	require.NoError(t, err)
+	r.filler.running.Wait()
+	require.Greater(t, status(t, "RssAnon")-before, size*3/4)
+	require.Zero(t, large.F32()[size/4-1])
+	more, err := r.Region(size)
+	require.NoError(t, err)
+	r.Release(more) // which may have been filled in part
+	r.Close()
 }
 
 // When address space is short, a region is as large as it must be.

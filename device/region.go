@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -17,34 +16,19 @@ import (
 type HostRegions struct {
 	mu     sync.Mutex
 	mapped map[*byte]*mapping // by first byte
+	filler filler
 }
 
 // mapping is one region. What its owner is sure to use is filled with pages in
-// the background, so that a first pass does not stop at each page for the
-// system to clear it.
+// the background.
 type mapping struct {
 	all     []byte
-	filling sync.WaitGroup
-	stop    atomic.Bool
+	filling *filling
 }
 
-// worthFilling is the size from which regions are filled in the background.
-const worthFilling = 16 << 20
-
-func (m *mapping) fill(b []byte) {
-	m.filling.Go(func() {
-		// In pieces, because mapping other memory waits for one.
-		for len(b) >= hugePage && !m.stop.Load() && populate(b[:hugePage]) == nil {
-			b = b[hugePage:]
-		}
-	})
-}
-
-func (m *mapping) unmap() {
-	m.stop.Store(true)
-	m.filling.Wait()
-	unmapRegion(m.all)
-}
+// worthFilling is the size from which regions and large allocations are filled in
+// the background.
+const worthFilling = 8 << 20
 
 // Region returns at least that many bytes, which the caller is about to use, as
 // U8, aligned to Align at least; their content is undefined. They are to be given
@@ -68,7 +52,7 @@ func (r *HostRegions) Region(least int) (Buf, error) {
 	region := &mapping{all: m}
 	r.mapped[unsafe.SliceData(b.mem)] = region
 	if least >= worthFilling {
-		region.fill(b.mem[:least])
+		region.filling = r.filler.add(b.mem[:least], true) // activations are the first to be written
 	}
 	return b, nil
 }
@@ -83,15 +67,32 @@ func (r *HostRegions) Release(b Buf) {
 		panic("device: a region was released that is not out")
 	}
 	delete(r.mapped, unsafe.SliceData(b.mem))
-	m.unmap()
+	r.unmap(m)
 }
 
-// Close gives back all regions that are out.
+func (r *HostRegions) unmap(m *mapping) {
+	r.filler.drop(m.filling)
+	unmapRegion(m.all)
+}
+
+// Alloc is HostAlloc for what is about to be written: the pages of large memory are
+// there before, as far as the background comes. The memory is not of a region.
+func (r *HostRegions) Alloc(t Type, n int) (Buf, error) {
+	b, err := HostAlloc(t, n)
+	if err == nil && b.Size() >= worthFilling {
+		r.filler.add(inside(b.mem), false)
+	}
+	return b, err
+}
+
+// Close gives back all regions that are out, and waits for what the background
+// does.
 func (r *HostRegions) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.filler.close()
 	for _, m := range r.mapped {
-		m.unmap()
+		unmapRegion(m.all)
 	}
 	clear(r.mapped)
 }

@@ -80,10 +80,20 @@ func (i Init) draw(r *rand.Rand, out []float32) {
 }
 
 // Materialize gives every parameter and state of the blocks memory on dev and
-// fills it; the parameters lie side by side in one allocation. A parameter that
-// stands in several blocks (tied) is filled once. Two parameters of one name are
-// an error.
+// fills it: Allocate and Fill.
 func Materialize(dev device.Device, blocks []Block, seed uint64) error {
+	if err := Allocate(dev, blocks); err != nil {
+		return err
+	}
+	Fill(blocks, seed)
+	return nil
+}
+
+// Allocate gives every parameter and state of the blocks memory on dev; the
+// parameters, whose values are not set, lie side by side in one allocation. A
+// parameter that stands in several blocks (tied) has one place. Two parameters of
+// one name are an error.
+func Allocate(dev device.Device, blocks []Block) error {
 	named := map[string]*Param{}
 	params := Params(blocks)
 	total := 0
@@ -103,7 +113,6 @@ func Materialize(dev device.Device, blocks []Block, seed uint64) error {
 		p.Value = all.Slice(at, at+p.Len())
 		at += spaced(p.Len())
 	}
-	fill(params, seed)
 	for _, b := range blocks {
 		for _, s := range b.State() {
 			if err := s.Running.materialize(dev); err != nil {
@@ -120,21 +129,16 @@ func spaced(n int) int {
 	return (n + line - 1) / line * line
 }
 
-// fill computes the initial values on all processors, the largest parameters
-// first: millions of random numbers are what a start would wait for.
-func fill(params []*Param, seed uint64) {
-	order := slices.Clone(params)
+// Fill computes the initial values of all parameters on all processors, the
+// largest ones first: millions of random numbers are what a start would wait for.
+func Fill(blocks []Block, seed uint64) {
+	order := Params(blocks)
 	slices.SortStableFunc(order, func(a, b *Param) int { return b.Len() - a.Len() })
 	var next atomic.Int64
 	var helpers sync.WaitGroup
 	work := func() {
 		for i := next.Add(1) - 1; i < int64(len(order)); i = next.Add(1) - 1 {
-			p := order[i]
-			if p.Part != nil {
-				p.Init.FillPart(p.Value.F32(), p.Part, seed, p.Name)
-				continue
-			}
-			p.Init.Fill(p.Value.F32(), seed, p.Name)
+			order[i].fill(seed)
 		}
 	}
 	for range min(runtime.GOMAXPROCS(0), len(order)) - 1 {
@@ -142,4 +146,12 @@ func fill(params []*Param, seed uint64) {
 	}
 	work()
 	helpers.Wait()
+}
+
+func (p *Param) fill(seed uint64) {
+	if p.Part != nil {
+		p.Init.FillPart(p.Value.F32(), p.Part, seed, p.Name)
+		return
+	}
+	p.Init.Fill(p.Value.F32(), seed, p.Name)
 }

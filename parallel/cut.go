@@ -103,7 +103,7 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 	if r.cfg.Deterministic {
 		length = b.placeUses()
 	}
-	if b.grad, err = r.comm.Alloc(ctx, device.F32, length); err != nil {
+	if b.grad, err = r.allocGrad(ctx, length); err != nil {
 		return fmt.Errorf("memory for %s: %w", b.label, err)
 	}
 	if b.values, err = r.allocValues(ctx, b); err != nil {
@@ -129,6 +129,14 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 		e.param.OnGrad(r.onGrad)
 	}
 	return nil
+}
+
+// allocGrad gives memory that other ranks can read, where there are any.
+func (r *reducer) allocGrad(ctx context.Context, n int) (device.Buf, error) {
+	if r.comm.Size() == 1 {
+		return r.cfg.Device.Alloc(device.F32, n)
+	}
+	return r.comm.Alloc(ctx, device.F32, n)
 }
 
 // allocValues gives a bucket memory for its parameters such that the ranks can

@@ -90,7 +90,8 @@ func (g *GradFusion) cut(s *stage, uses []nn.Use) error {
 	if err := g.remember(s); err != nil {
 		return g.stageNamed(s, err)
 	}
-	if !slices.ContainsFunc(g.stages, func(s *stage) bool { return s.reducer.buckets == nil }) {
+	all := !slices.ContainsFunc(g.stages, func(s *stage) bool { return s.reducer.buckets == nil })
+	if all {
 		g.restoreKept = nil // which may hold a checkpoint
 	}
 	g.segments, g.stageOf = g.segments[:0], g.stageOf[:0]
@@ -106,6 +107,9 @@ func (g *GradFusion) cut(s *stage, uses []nn.Use) error {
 	}
 	if g.cfg.Defer {
 		g.awaitUses()
+	}
+	if all && g.layout.world.Size() == 1 {
+		return g.startOptimizer() // whose memory the device can prepare during the backward pass
 	}
 	return nil
 }
@@ -129,10 +133,11 @@ func (g *GradFusion) cutAll() error {
 }
 
 // startOptimizer gives the optimizer its memory, once, and what a Restore left
-// for it; it is collective. That waits for the first update, because until the
-// first backward pass is over its tape holds the memory in which parameters were
-// before they moved to the buckets, where they do. That is garbage now, as large
-// as the model, and the collector might leave it for as long as the training goes.
+// for it; it is collective. Where there are other ranks that waits for the first
+// update, because until the first backward pass is over its tape holds the memory in
+// which parameters were before they moved to the buckets, where they do. That is
+// garbage now, as large as the model, and the collector might leave it for as long
+// as the training goes.
 func (g *GradFusion) startOptimizer() error {
 	if g.norm != nil {
 		return nil

@@ -47,6 +47,7 @@ type session struct {
 	total    int // steps of the whole run
 	rates    optim.Schedule
 	scaler   *amp.Scaler // nil at amp.level: O0
+	filling  *nn.Filling // initial values on their way; nil: they are there
 	fusion   *parallel.GradFusion
 	executor *parallel.Executor
 	feeder   *feeder // nil on a rank that reads no samples
@@ -137,29 +138,6 @@ func (s *session) cut() (err error) {
 	return nil
 }
 
-// materialize gives the parameters memory, if the host has enough for them and
-// for what a step takes besides.
-func (s *session) materialize() error {
-	have := float64(memory())
-	if err := s.fitsMemory(have, 0); err != nil {
-		return err
-	}
-	for _, stage := range s.stages {
-		if err := nn.Materialize(s.device, stage.Blocks, s.cfg.Train.Seed); err != nil {
-			return err
-		}
-	}
-	if have == 0 {
-		return nil
-	}
-	least, held, err := s.activations()
-	if err != nil {
-		return err
-	}
-	s.expect = int(least) * s.micro
-	return s.fitsMemory(have, held)
-}
-
 // prepare builds what a step needs.
 func (s *session) prepare(ctx context.Context) error {
 	for _, do := range []func() error{
@@ -239,6 +217,7 @@ func (s *session) step(ctx context.Context, index int) error {
 	if err := s.executor.Step(ctx, samples, s.micro); err != nil {
 		return diverged(err)
 	}
+	s.filling.Wait()
 	o := s.fusion.Outcome()
 	if index == 0 {
 		if err := s.hashGradients(ctx); err != nil {
@@ -280,6 +259,7 @@ func (s *session) close() error {
 	if s.saver != nil {
 		s.saver.settle()
 	}
+	s.filling.Wait()
 	errs = append(errs, s.release())
 	if s.feeder != nil {
 		errs = append(errs, s.feeder.loader.Close())

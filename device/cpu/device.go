@@ -70,7 +70,7 @@ func (d *Device) Name() string { return "cpu(" + d.set.name + ")" }
 func (d *Device) Threads() int { return d.pool.threads }
 
 // Alloc returns zeroed heap memory.
-func (d *Device) Alloc(t device.Type, n int) (device.Buf, error) { return device.HostAlloc(t, n) }
+func (d *Device) Alloc(t device.Type, n int) (device.Buf, error) { return d.regions.Alloc(t, n) }
 
 // Region maps memory outside of the Go heap, on huge pages where there are any.
 func (d *Device) Region(least int) (device.Buf, error) { return d.regions.Region(least) }
