@@ -69,7 +69,7 @@ func (c *Comm) Exchange(ctx context.Context, batch []collective.PointToPoint) *c
 	}
 	for _, part := range batch {
 		switch {
-		case part.Buf.Len > 0 && part.Buf.Bytes() == nil:
+		case !c.knows(part.Buf):
 			end(fmt.Errorf("rank %d, communicator %s: exchange with rank %d: %w", c.rank, c.name, part.Peer, errUnreadable))
 			return w
 		case part.Peer < 0 || part.Peer >= len(c.ranks):
@@ -90,7 +90,7 @@ func (c *Comm) Exchange(ctx context.Context, batch []collective.PointToPoint) *c
 	}
 	for _, part := range batch {
 		m := &message{ctx: ctx, work: w, buf: part.Buf, end: one}
-		if !part.Recv && part.Buf.Size() <= collective.EagerSize {
+		if !part.Recv && part.Buf.Size() <= collective.EagerSize && part.Buf.Handle == 0 {
 			m.buf = device.FromBytes(part.Buf.Type, bytes.Clone(part.Buf.Bytes()))
 			m.work, m.end = nil, func(error) {}
 			defer one(nil)
@@ -211,7 +211,10 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 	}
 	d := c.device
 	err := l.thread.DoContext(ctx, func() (err error) {
-		if err := errors.Join(d.GrowHost(&l.host, size), d.Grow(&l.memory, size)); err != nil {
+		if m.buf.Handle == 0 {
+			err = d.GrowHost(&l.host, size)
+		}
+		if err = errors.Join(err, d.Grow(&l.memory, size)); err != nil {
 			return c.ran(err, l.name)
 		}
 		it := item{direction: itemSend, buffer: l.memory.At, count: uint64(m.buf.Len), typ: int32(c.chip.moved(m.buf.Type))}
@@ -219,8 +222,12 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 			it.direction, it.peer = itemRecv, 0
 		} else {
 			it.peer = 1
-			copy(l.host.Bytes, m.buf.Bytes())
-			if err := d.CopyAsync(l.memory.At, l.host.At(), size, ascend.HostToDevice, l.stream); err != nil {
+			from, kind := m.buf.Handle, ascend.DeviceToDevice
+			if from == 0 {
+				copy(l.host.Bytes, m.buf.Bytes())
+				from, kind = l.host.At(), ascend.HostToDevice
+			}
+			if err := d.CopyAsync(l.memory.At, from, size, kind, l.stream); err != nil {
 				return c.ran(err, l.name)
 			}
 		}
@@ -228,7 +235,11 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 		if err := c.job.failed("HcclBatchSendRecv", l.name, code); err != nil || !l.recv {
 			return err
 		}
-		return c.ran(d.CopyAsync(l.host.At(), l.memory.At, size, ascend.DeviceToHost, l.stream), l.name)
+		to, kind := m.buf.Handle, ascend.DeviceToDevice
+		if to == 0 {
+			to, kind = l.host.At(), ascend.DeviceToHost
+		}
+		return c.ran(d.CopyAsync(to, l.memory.At, size, kind, l.stream), l.name)
 	})
 	for passed := false; err == nil && !passed; {
 		err = l.thread.Do(func() error {
@@ -254,7 +265,7 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 			err = l.timedOut()
 		}
 	}
-	if err == nil && l.recv {
+	if err == nil && l.recv && m.buf.Handle == 0 {
 		copy(m.buf.Bytes(), l.host.Bytes[:size])
 	}
 	return err

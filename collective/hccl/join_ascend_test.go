@@ -4,6 +4,7 @@ package hccl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/store"
+	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/ascend"
 	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
@@ -135,4 +137,27 @@ func TestHeld(t *testing.T) {
 	require.Len(t, d.Joining, 1, "it came back from the library without the time-out")
 	require.NotZero(t, alive(l, "contexts"), "a context ended while a thread in the library had it")
 	d.Joining <- struct{}{} // when the library gives up
+}
+
+// TestOrders: a rank that sends on one Comm, and then on another, meets one that receives
+// on the latter first: it must not wait for that one with its device taken.
+func TestOrders(t *testing.T) {
+	w := start(t, 2)
+	for _, err := range w.each(func(ctx context.Context, c collective.Comm) error {
+		sub, err := c.Sub(ctx, []int{0, 1})
+		if err != nil {
+			return err
+		}
+		message := []collective.PointToPoint{{Peer: 1 - c.Rank(), Recv: c.Rank() == 1, Buf: device.FromF32(make([]float32, 4))}}
+		if c.Rank() == 0 {
+			first := c.Exchange(ctx, message)
+			return errors.Join(sub.Exchange(ctx, message).Wait(ctx), first.Wait(ctx), collective.Barrier(ctx, c), sub.Close())
+		}
+		if err := sub.Exchange(ctx, message).Wait(ctx); err != nil {
+			return err
+		}
+		return errors.Join(c.Exchange(ctx, message).Wait(ctx), collective.Barrier(ctx, c), sub.Close())
+	}) {
+		require.NoError(t, err)
+	}
 }

@@ -95,7 +95,7 @@ func (w *world) close(tb testing.TB) {
 	for _, d := range w.devices {
 		require.NoError(tb, d.Close())
 	}
-	for _, what := range []string{"communicators", "streams", "events", "device memory", "pinned memory", "contexts"} {
+	for _, what := range []string{"communicators", "streams", "events", "device memory", "pinned memory", "contexts", "blocking copies"} {
 		require.Zero(tb, alive(w.library, what), what)
 	}
 	require.NoError(tb, w.library.Close())

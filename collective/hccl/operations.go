@@ -27,8 +27,12 @@ func (c *Comm) run(p *pending) error {
 		return p.ctx.Err()
 	case call.Kind.Rooted() && (call.Root < 0 || call.Root >= len(c.ranks)):
 		return fmt.Errorf("no rank %d among %d", call.Root, len(c.ranks))
-	case call.In.Len > 0 && call.In.Bytes() == nil || call.Out.Len > 0 && call.Out.Bytes() == nil:
+	case !c.knows(call.In) || !c.knows(call.Out):
 		return errUnreadable
+	case call.In.Handle != 0 || call.Out.Handle != 0:
+		if what := c.onHost(call); what != "" {
+			return fmt.Errorf("%s is for the host's memory, not the device's", what)
+		}
 	}
 	if p.call.Codec != nil {
 		return c.coded(p)
@@ -62,12 +66,46 @@ func output(call *collective.Call) device.Buf {
 	return call.In
 }
 
-func start(b device.Buf) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b.Bytes()))) }
+func start(b device.Buf) uintptr {
+	if b.Handle != 0 {
+		return b.Handle
+	}
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b.Bytes())))
+}
+
+// knows reports whether a buffer can be sent: the host's, or memory of Device.Alloc.
+func (c *Comm) knows(b device.Buf) bool {
+	return b.Len == 0 || b.Bytes() != nil || c.device.Owns(b)
+}
+
+// onHost names the part of a call that the host does, or "".
+func (c *Comm) onHost(call *collective.Call) string {
+	switch {
+	case call.Codec != nil:
+		return "a codec"
+	case call.Kind.Reduces() && call.Op == collective.Mean:
+		return "a mean, which is divided on the host,"
+	case call.Kind.Reduces() && c.folds(call):
+		return "a reduction that the chip lacks, or rounds at every addition,"
+	case call.Kind == plan.AllGather || call.Kind == plan.ReduceScatter:
+		whole := call.In.Len
+		if call.Kind == plan.AllGather {
+			whole = output(call).Len
+		}
+		bounds, err := c.cuts(call.InBounds, whole)
+		if _, equal := widest(bounds); err == nil && !equal {
+			return "a call of unequal parts"
+		}
+	}
+	return ""
+}
 
 // send has a pass take its input from b: where it lies, if that is pinned.
 func (c *Comm) send(w *pass, b device.Buf) {
 	w.inBytes = b.Size()
-	if c.device.IsPinned(b.Bytes()) {
+	if b.Handle != 0 {
+		w.source, w.from = start(b), ascend.DeviceToDevice
+	} else if c.device.IsPinned(b.Bytes()) {
 		w.source = start(b)
 	} else if b.Len > 0 {
 		w.fill = func(host []byte) { copy(host, b.Bytes()) }
@@ -77,6 +115,10 @@ func (c *Comm) send(w *pass, b device.Buf) {
 // receive has a pass leave its output in b, and finish it there.
 func (c *Comm) receive(w *pass, b device.Buf, finish func(device.Buf)) {
 	w.outBytes = b.Size()
+	if b.Handle != 0 {
+		w.target, w.to = start(b), ascend.DeviceToDevice
+		return
+	}
 	pinned := c.device.IsPinned(b.Bytes())
 	if pinned {
 		w.target = start(b)

@@ -2,7 +2,10 @@
 
 package hccl
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // drainSelf ends what death has left of messages of this rank with itself, whose
 // lanes have no goroutine.
@@ -33,7 +36,11 @@ func (c *Comm) toSelf() {
 		if from.buf.Size() != to.buf.Size() {
 			err = fmt.Errorf("rank %d sends itself %d bytes and receives %d", c.rank, from.buf.Size(), to.buf.Size())
 		}
-		copy(to.buf.Bytes(), from.buf.Bytes())
+		if to.buf.Handle != 0 || from.buf.Handle != 0 {
+			err = errors.Join(err, c.device.Move(to.buf, from.buf))
+		} else {
+			copy(to.buf.Bytes(), from.buf.Bytes())
+		}
 		from.end(err)
 		to.end(err)
 	}

@@ -3,6 +3,7 @@
 package hccl
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/gradfusion/gradfusion/device/ascend"
@@ -30,9 +31,10 @@ type slot struct {
 type pass struct {
 	op                string
 	inBytes, outBytes int
-	needIn, needOut   int     // bytes of the device's memory that op touches
-	source, target    uintptr // pinned memory; 0: the slot's
-	onInput           bool    // the result is where the input was
+	needIn, needOut   int             // bytes of the device's memory that op touches
+	source, target    uintptr         // pinned memory, or the device's; 0: the slot's
+	from, to          ascend.CopyKind // of the copies; 0: to the device, and to the host
+	onInput           bool            // the result is where the input was
 	call              func(in, out uintptr, s ascend.Stream) int32
 	fill              func(host []byte)       // writes hostIn
 	take              func(host []byte) error // reads hostOut
@@ -104,7 +106,9 @@ func (c *Comm) enqueue(s *slot, p *pass) error {
 	}
 	then(func() error { return d.RecordEvent(s.began, c.in) })
 	if p.inBytes > 0 {
-		then(func() error { return d.CopyAsync(s.in.At, source, p.inBytes, ascend.HostToDevice, c.in) })
+		then(func() error {
+			return d.CopyAsync(s.in.At, source, p.inBytes, cmp.Or(p.from, ascend.HostToDevice), c.in)
+		})
 	}
 	then(func() error { return d.RecordEvent(s.loaded, c.in) })
 	then(func() error { return d.WaitEvent(c.running, s.loaded) })
@@ -112,7 +116,7 @@ func (c *Comm) enqueue(s *slot, p *pass) error {
 	then(func() error { return d.RecordEvent(s.ran, c.running) })
 	then(func() error { return d.WaitEvent(c.out, s.ran) })
 	if p.outBytes > 0 {
-		then(func() error { return d.CopyAsync(target, result, p.outBytes, ascend.DeviceToHost, c.out) })
+		then(func() error { return d.CopyAsync(target, result, p.outBytes, cmp.Or(p.to, ascend.DeviceToHost), c.out) })
 	}
 	then(func() error { return d.RecordEvent(s.done, c.out) })
 	return c.ran(err, c.name)

@@ -24,6 +24,7 @@ type Device struct {
 
 	mu        sync.Mutex
 	pinned    []Pinned
+	memory    []Memory // of Alloc
 	closed    bool
 	abandoned bool
 }
@@ -123,12 +124,12 @@ func (d *Device) Abandon() {
 	d.library.abandoned.Store(true)
 }
 
-// Close frees pinned memory, the context and the device. Streams, events and
+// Close frees memory, the context and the device. Streams, events and
 // other threads of it are gone before.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	pinned, closed, abandoned := d.pinned, d.closed, d.abandoned
-	d.pinned, d.closed = nil, true
+	pinned, memory, closed, abandoned := d.pinned, d.memory, d.closed, d.abandoned
+	d.pinned, d.memory, d.closed = nil, nil, true
 	d.mu.Unlock()
 	if closed {
 		return nil
@@ -141,6 +142,9 @@ func (d *Device) Close() error {
 		var errs []error
 		for _, p := range pinned {
 			errs = append(errs, d.FreeHost(p))
+		}
+		for _, m := range memory {
+			errs = append(errs, d.Free(m))
 		}
 		l := d.library
 		errs = append(errs,

@@ -123,6 +123,30 @@ func TestCopies(t *testing.T) {
 	require.Equal(t, b.F32(), back.F32())
 }
 
+// TestBuffers: the device's memory as a Buf.
+func TestBuffers(t *testing.T) {
+	d := open(t, 0)
+	b, err := d.Alloc(device.F32, 4)
+	require.NoError(t, err)
+	require.Nil(t, b.Bytes(), "the host cannot read it")
+	require.True(t, d.Owns(b.Slice(1, 4)))
+	require.False(t, d.Owns(device.Buf{Type: device.F32, Len: 8, Handle: b.Handle}), "longer than it is")
+	other, err := d.Alloc(device.F32, 4)
+	require.NoError(t, err)
+	got := make([]float32, 2)
+	require.NoError(t, d.Move(b, device.FromF32([]float32{1, 2, 3, 4})))
+	require.NoError(t, d.Move(other, b))
+	require.NoError(t, d.Move(device.FromF32(got), other.Slice(1, 3)))
+	require.Equal(t, []float32{2, 3}, got)
+	require.ErrorContains(t, d.Move(b, device.FromF32(got)), "a copy of 8 bytes to 16")
+	require.ErrorContains(t, d.Move(device.FromF32(got), device.FromF32(got)), "none of its")
+	require.NoError(t, d.Release(b))
+	require.ErrorContains(t, d.Release(b), "was released")
+	none, err := d.Alloc(device.F32, 0)
+	require.NoError(t, err)
+	require.NoError(t, d.Release(none))
+}
+
 // TestEvents: an event of one stream holds another one.
 func TestEvents(t *testing.T) {
 	d := open(t, 0)
