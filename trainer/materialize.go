@@ -28,7 +28,7 @@ func (s *session) materialize() error {
 		}
 	}
 	// Who starts afresh and alone reads parameters first where they are used.
-	if len(s.stages) == 1 && s.comm.Size() == 1 && !s.job.Resume && s.fusionConfig().Masters == device.F32 {
+	if len(s.stages) == 1 && s.comm.Size() == 1 && !s.job.Resume && s.cfg.AMP.Settings().Masters() == device.F32 {
 		s.filling = nn.FillAhead(s.stages[0].Blocks, s.cfg.Train.Seed)
 		return nil
 	}
