@@ -53,6 +53,14 @@ func TestResnetIsWhatTheReadmeSays(t *testing.T) {
 	require.Equal(t, 5, c.Train.Epochs)
 }
 
+func TestResnetInMixedPrecision(t *testing.T) {
+	c, err := config.Load("resnet-amp.yaml", config.Sources{Embedded: configs.FS})
+	require.NoError(t, err)
+	require.Equal(t, "resnet20", c.Model.Name)
+	require.NotNil(t, c.AMP.Settings().Scaler())
+	require.Equal(t, 65536.0, c.AMP.Settings().Scaler().Scale())
+}
+
 // TestBenchConfigurationsSetNothing: what they give beside the job's shape,
 // length and optimizer is what comes without them.
 func TestBenchConfigurationsSetNothing(t *testing.T) {

@@ -51,8 +51,8 @@ const helpText = `GradFusion trains neural networks on many ranks.
 
 FILE is looked up as given, then under configs/, then in the binary, which has
 cnn.yaml, gpt.yaml, gpt-pipeline.yaml, mlp.yaml, resnet.yaml, resnet18.yaml,
-resnet50.yaml, resnet152.yaml, resnet-large-batch.yaml, and in bench/ the jobs
-whose speed "make bench-peers" compares.
+resnet50.yaml, resnet152.yaml, resnet-amp.yaml, resnet-large-batch.yaml, and in
+bench/ the jobs whose speed "make bench-peers" compares.
 
     -nproc N         start N worker processes on this host, whatever the file
                      (launch.nproc) or the environment says
