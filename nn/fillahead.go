@@ -22,7 +22,8 @@ type ahead struct {
 // FillAhead is Fill by a goroutine beside the caller, in the order of first use: a
 // first forward pass begins at once, and each use waits for its parameter or
 // computes the values itself. Until Wait has returned nothing else may read or
-// write the parameters, move them or set what is Before a use.
+// write the parameters or move them, nor set what is Before a use until they have
+// been used.
 func FillAhead(blocks []Block, seed uint64) *Filling {
 	f := &Filling{seed: seed}
 	for _, p := range Params(blocks) {
@@ -30,7 +31,6 @@ func FillAhead(blocks []Block, seed uint64) *Filling {
 		f.all = append(f.all, a)
 		p.Before(func() error {
 			f.fill(a)
-			p.Before(nil)
 			return nil
 		})
 	}
@@ -62,7 +62,6 @@ func (f *Filling) Wait() {
 	}
 	for _, a := range f.all {
 		f.fill(a)
-		a.param.Before(nil)
 	}
 	f.helps.Wait()
 	f.all = nil
