@@ -21,6 +21,9 @@
 // average their parameters (FusionConfig.LocalSGD). Gradients may travel in fewer
 // bytes, and what an encoding has lost is sent later (FusionConfig.Wire).
 //
+// Over slow links a step may end while its sums are on their way, and the next
+// forward pass waits for each where it needs it (FusionConfig.Defer).
+//
 // BatchNorms may take their statistics over ranks (FusionConfig.SyncBatchNorm).
 // Gradients of tables may be kept and sent by rows (nn.Param.Sparse). A Hook
 // replaces or follows the sum of a bucket. Parameters may be frozen between steps.
