@@ -32,6 +32,7 @@ func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
 		return nil, fmt.Errorf("compute.conv: %s needs vector kernels, and compute.kernels is %s; use auto or direct", conv, name)
 	}
 	threads := Threads(c, localRanks)
+	alone := threads*max(localRanks, 1) <= runtime.NumCPU()
 	switch {
 	case name == "naive":
 		return naive.New(), nil
@@ -39,14 +40,14 @@ func NewDevice(c *config.Config, localRanks int) (device.Device, error) {
 		return nil, errors.New("compute.kernels: ascend needs an opened device: make one with device/ascend/aclnn and put it into Job.Device")
 	case foreign:
 		d, err := extblas.New(extblas.Config{
-			Library: name, Path: os.Getenv("GRADFUSION_" + strings.ToUpper(name)), CPU: cpu.Config{Threads: threads, Conv: conv},
+			Library: name, Path: os.Getenv("GRADFUSION_" + strings.ToUpper(name)), CPU: cpu.Config{Threads: threads, Alone: alone, Conv: conv},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("compute.kernels: %w", err)
 		}
 		return d, nil
 	}
-	d, err := cpu.New(cpu.Config{Threads: threads, Kernels: name, Conv: conv})
+	d, err := cpu.New(cpu.Config{Threads: threads, Alone: alone, Kernels: name, Conv: conv})
 	if err == nil {
 		return d, nil
 	}

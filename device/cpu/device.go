@@ -13,6 +13,9 @@ import (
 type Config struct {
 	// Threads is how many threads compute, the caller's included; 0 means 1.
 	Threads int
+	// Alone says that these threads and those of other devices are no more than the
+	// host's processors. Between kernels they then wait long without sleeping.
+	Alone bool
 	// Kernels is "amx", "avx512", "avx2", "neon", "portable", or "auto" (the
 	// default) for the first of these that the processor has.
 	Kernels string
@@ -57,7 +60,7 @@ func New(c Config) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu device: %w", err)
 	}
-	d := &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads))}
+	d := &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads), c.Alone)}
 	k := (*kernels)(d)
 	d.mixed = mixed{k, device.NewWidened(k, device.HostAlloc)}
 	return d, nil

@@ -42,12 +42,20 @@ type pool struct {
 	queue   []*share
 }
 
-// patience is longer than what a pass computes on one thread between two kernels
-// and far shorter than a step.
-const patience = 200 * time.Microsecond
+const (
+	// patience is longer than what a pass computes on one thread between two kernels
+	// and far shorter than a step.
+	patience = 200 * time.Microsecond
+	// patienceAlone is longer than what lies between two steps: a processor on which
+	// a helper sleeps goes to other programs, and to get it back takes milliseconds.
+	patienceAlone = 20 * time.Millisecond
+)
 
-func newPool(threads int) *pool {
+func newPool(threads int, alone bool) *pool {
 	p := &pool{threads: threads, patient: patience}
+	if alone {
+		p.patient = patienceAlone
+	}
 	if threads > runtime.NumCPU() {
 		p.patient = 0 // who looks would keep another thread from computing
 	}

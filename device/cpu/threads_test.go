@@ -30,7 +30,7 @@ func (t *tally) require(tb testing.TB, parts int) {
 func TestPoolDoesEachPartOnce(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 9} {
 		for _, patient := range []bool{false, true} {
-			p := newPool(1) // whose helpers begin when patience is set
+			p := newPool(1, false) // whose helpers begin when patience is set
 			p.threads, p.patient = threads, 0
 			if patient {
 				p.patient = patience
@@ -57,7 +57,7 @@ func TestPoolDoesEachPartOnce(t *testing.T) {
 
 // A closed pool computes on its callers.
 func TestPoolAfterClose(t *testing.T) {
-	p := newPool(3)
+	p := newPool(3, false)
 	w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 8)}
 	p.run(w, task, 8)
 	task.require(t, 8)
@@ -67,7 +67,7 @@ func TestPoolAfterClose(t *testing.T) {
 }
 
 func TestPoolAllocatesNothing(t *testing.T) {
-	p := newPool(2)
+	p := newPool(2, false)
 	defer p.close()
 	w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 8)}
 	require.Zero(t, testing.AllocsPerRun(100, func() { p.run(w, task, 8) }))
@@ -89,7 +89,7 @@ func BenchmarkSharing(b *testing.B) {
 	for _, rounds := range []int{100, 1000, 10000} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("rounds=%d/threads=%d", rounds, threads), func(b *testing.B) {
-				p := newPool(threads)
+				p := newPool(threads, false)
 				defer p.close()
 				w := newWorkspace(nil, nil)
 				var task task = busy{rounds}
