@@ -151,7 +151,7 @@ func (a *accelerator) join(ctx context.Context, c *config.Config, s seat, reduce
 	}
 	comm, err = hccl.New(ctx, hccl.Config{
 		Rank: rank, Size: size, Device: device, Store: s.store, Namespace: s.namespace, RankTable: c.Collective.RankTable,
-		Hosts: s.transport.Hosts(), Timeout: c.Collective.Timeout, Reducer: reducer, Events: events,
+		Hosts: s.transport.Hosts(), ReduceHalves: c.Collective.DeviceHalves, Timeout: c.Collective.Timeout, Reducer: reducer, Events: events,
 		Deterministic: c.Train.Deterministic == "world", Monitor: s.monitor, Getenv: lookup(a.environ),
 	})
 	if err != nil {

@@ -161,6 +161,9 @@ func (p *ascendRuns) wires(t *testing.T) {
 		require.InEpsilon(t, losses[0], losses[1], 0.1, wire)
 		require.Equal(t, strings.Contains(wire, "powersgd"), states[0] == states[1], wire)
 	}
+	all, _ := p.training(t, "-config", "mlp.yaml", "-nproc", "2", "-set", "model.hidden=[32]", "-set", "train.steps=12", "-set", "train.eval_every=never",
+		"-set", "fusion.wire=f16", "-set", "collective.device_halves=true", "-set", "collective.backend=ascend")
+	require.Less(t, all["loss_last"].(float64), all["loss_first"].(float64))
 }
 
 // overlap: copies to the device, and from it, and collectives, go on beside the

@@ -28,6 +28,9 @@ func (c *Comm) coded(p *pending) error {
 	case call.AcrossHosts && len(c.hosts) < len(c.ranks):
 		return c.codedAcrossHosts(p)
 	}
+	if t, ok := c.halvesOf(call); ok {
+		return c.halved(p, t)
+	}
 	n := len(c.ranks)
 	bounds := plan.Cut(in.Len, n)
 	encoded := make([]int, n+1)

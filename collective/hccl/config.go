@@ -40,7 +40,8 @@ type Config struct {
 	JoinTimeout time.Duration
 	// ReduceHalves leaves sums of 16-bit floats to the device, which rounds at
 	// every addition; values are divided by the number of ranks before where the
-	// mean is asked for.
+	// mean is asked for. So it is with codecs named f16 and bf16, but for calls of
+	// which only the way between hosts is encoded.
 	ReduceHalves bool
 	// BufferMB is the communicators' buffer, of which each has two on the device;
 	// 0: HCCL_BUFFSIZE.

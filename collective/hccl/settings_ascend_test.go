@@ -12,8 +12,10 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/hccl"
+	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/wire"
 )
 
 // TestReduceHalves: the device's own sum of 16-bit floats, scaled before for a
@@ -36,6 +38,32 @@ func TestReduceHalves(t *testing.T) {
 			}
 			if err := collective.AllReduce(ctx, c, op, b); err != nil || device.F16ToF32(b.U16()[4]) != want {
 				return fmt.Errorf("all-reduce %v: %v, %w", op, b.U16(), err)
+			}
+		}
+		return nil
+	}) {
+		require.NoError(t, err)
+	}
+}
+
+// TestHalvedWires: so it is with codecs of 16-bit floats, in several pieces too.
+func TestHalvedWires(t *testing.T) {
+	w := start(t, 3, func(c *hccl.Config) { c.ReduceHalves = true })
+	for _, err := range w.each(func(ctx context.Context, c collective.Comm) error {
+		for _, bfloat := range []bool{false, true} {
+			for _, op := range []collective.Op{collective.Sum, collective.Mean} {
+				want := map[collective.Op]float32{collective.Sum: 9, collective.Mean: 3}[op]
+				b := make([]float32, 3_000_001)
+				for i := range b {
+					b[i] = 3
+				}
+				call := collective.Call{Kind: plan.AllReduce, Op: op, In: device.FromF32(b), Codec: &wire.Codec{Format: wire.NewHalf(bfloat)}}
+				if err := collective.Run(ctx, c, call); err != nil {
+					return err
+				}
+				if at := slices.IndexFunc(b, func(x float32) bool { return x != want }); at >= 0 {
+					return fmt.Errorf("bfloat %v, %v: element %d is %v", bfloat, op, at, b[at])
+				}
 			}
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -173,6 +174,38 @@ func TestEvents(t *testing.T) {
 		require.GreaterOrEqual(t, took, time.Duration(0))
 		return errors.Join(d.DestroyStream(first, false), d.DestroyStream(second, false), d.DestroyEvent(a), d.DestroyEvent(b))
 	}))
+}
+
+// TestMilliseconds: the runtime takes time-outs in these.
+func TestMilliseconds(t *testing.T) {
+	d := open(t, 0)
+	simulator, err := d.Library().LoadOther("libascendcl.so")
+	require.NoError(t, err)
+	held := int32(1)
+	var stream, event error
+	require.NoError(t, d.Thread().Do(func() error {
+		s, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		e, err := d.NewTimer()
+		if err != nil {
+			return err
+		}
+		Call(simulator.Symbol("ascendsim_hold"), uintptr(s), uintptr(unsafe.Pointer(&held)))
+		err = d.RecordEvent(e, s)
+		stream, event = d.SyncStream(s, 1500*time.Microsecond), d.SyncEvent(e, 2*time.Millisecond)
+		passed, failed := d.EventPassed(e)
+		idle, too := d.StreamIdle(s)
+		require.False(t, passed || idle, "while the stream is held")
+		err = errors.Join(err, failed, too)
+		atomic.StoreInt32(&held, 0)
+		return errors.Join(err, d.SyncStream(s, time.Hour), d.DestroyStream(s, false), d.DestroyEvent(e))
+	}))
+	require.True(t, isCode(stream, StreamTimeout), "%v", stream)
+	require.ErrorContains(t, stream, "after 1 ms")
+	require.True(t, isCode(event, EventTimeout), "%v", event)
+	require.ErrorContains(t, event, "after 2 ms")
 }
 
 // TestThreadWithoutContext is trap 5: the runtime refuses a thread that has none,

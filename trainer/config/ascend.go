@@ -7,7 +7,12 @@ func (c *Config) checkAscend() error {
 		return c.Errorf("compute.kernels", "compute.kernels: ascend is refused under train.deterministic: world, because nothing says in which order the device adds; "+
 			"turn one of the two off")
 	}
-	if c.Collective.Backend != "ascend" {
+	switch halves := c.Collective.DeviceHalves; {
+	case halves && c.Collective.Backend != "ascend":
+		return c.Errorf("collective.device_halves", "collective.device_halves is for collective.backend: ascend; the CPU adds 16-bit floats in float32")
+	case halves && c.Train.Deterministic == "world":
+		return c.Errorf("collective.device_halves", "collective.device_halves is refused under train.deterministic: world, because nothing says in which order the devices add and round; turn one of the two off")
+	case c.Collective.Backend != "ascend":
 		return nil
 	}
 	usual := Default().Collective

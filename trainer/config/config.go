@@ -150,6 +150,7 @@ type Collective struct {
 	Interface      string        `yaml:"interface"`
 	Ports          Span          `yaml:"ports"` // 0: auto
 	RankTable      string        `yaml:"rank_table"`
+	DeviceHalves   bool          `yaml:"device_halves"`
 	Checksum       bool          `yaml:"checksum"`
 	TLS            TLS           `yaml:"tls"`
 	Faults         []string      `yaml:"faults"`

@@ -131,6 +131,7 @@ collective.buffer_mb  buffers of each tcp socket, in 2^20 bytes; auto leaves the
 collective.interface  network interface to use, by name: "eth" (begins so), "=eth0" (exactly), "^docker" (not), "^=lo"; several with commas
 collective.ports  ports to listen on, such as 20000..20100; every rank of a host takes one
 collective.rank_table  file that places the ranks on servers and devices, as HCCL has it; "train diag -rank-table FILE" checks and repairs one
+collective.device_halves  of ascend: the devices add 16-bit floats themselves, those of fusion.wire f16 and bf16 too, and round at every addition; else they are added in float32 on the host
 collective.checksum  verify every tcp message with CRC32C
 collective.tls.name  off; auto: TLS 1.3 between the holders of the job's token; files: and of a certificate
 collective.tls.cert  of files: PEM file with this rank's certificate
