@@ -39,9 +39,6 @@ const mostLeaving = 4
 // computed what the rank waits for, and the rest is on its way.
 const headBytes = 64
 
-// roomForHeader is more than what a Comm puts before a message.
-const roomForHeader = 1 << 10
-
 func newCourier(c ExecutorConfig) *courier {
 	return &courier{cfg: c, kernels: c.Device.Kernels(), arena: device.NewArena(c.Device)}
 }
@@ -186,15 +183,12 @@ func (c *courier) near(peer int) bool {
 	return slices.ContainsFunc(c.boundaries, func(b *boundary) bool { return b != nil && b.near && b.peer == peer })
 }
 
-// piece is how many elements of a buffer travel in one message. A large message
-// waits until its receiver says that there is room, which takes several turns of
-// goroutines that find all processors busy. Pieces that need not wait take one turn,
-// and a copy more, which is little up to the bound.
+// piece is how many elements of a buffer travel in one message.
 func (c *courier) piece(buf device.Buf) int {
-	if c.cfg.Paired || buf.Size() > collective.SegmentSize {
+	if c.cfg.Paired {
 		return max(buf.Len, 1)
 	}
-	return (collective.EagerSize - roomForHeader) / buf.Type.Size()
+	return pieceOf(buf)
 }
 
 // start begins what was added and returns its Work, nil for nothing.

@@ -274,20 +274,32 @@ func (g *GradFusion) collect(ctx context.Context) error {
 		s.reducer.failure = nil
 	}
 	for _, t := range g.ties {
+		if err := t.start(ctx); err != nil {
+			return err
+		}
+	}
+	if err := g.agree(ctx); err != nil { // which needs no sums of ties
+		return err
+	}
+	for _, t := range g.ties {
 		if err := t.sum(ctx); err != nil {
 			return err
 		}
 	}
-	return g.agree(ctx)
+	return nil
 }
 
 // Outcome returns what the last Wait and Step found out.
 func (g *GradFusion) Outcome() Outcome { return g.outcome }
 
-// Close ends the GradFusion's goroutines; calls in flight fail. With
-// FusionConfig.Defer it first waits for sums, which other ranks may need.
+// Close ends the GradFusion's goroutines; calls in flight fail. It first waits until
+// what other ranks may need of the last step has left: gradients of tied parameters
+// and, with FusionConfig.Defer, sums.
 func (g *GradFusion) Close() error {
 	g.settle()
+	for _, t := range g.ties {
+		t.deliver(g.ctx)
+	}
 	g.cancel()
 	for _, s := range g.stages {
 		s.reducer.reduction.close()

@@ -146,7 +146,7 @@ func (p pipelined) rank(ctx context.Context, world collective.Comm, out *state) 
 		return err
 	}
 	cfg := p.fusion
-	cfg.Device, cfg.World = dev, world
+	cfg.Device, cfg.World, cfg.Events = dev, world, p.events
 	g, err := NewGradFusion(ctx, stages, opt, cfg)
 	if err != nil {
 		return err

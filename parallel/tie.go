@@ -16,7 +16,7 @@ import (
 
 // tie is a parameter that several stages of a column hold copies of, some of
 // them perhaps on this rank. When each stage has summed the gradients of its own
-// uses, the sums of all uses are gathered and added in the order of the stages,
+// uses, they go to all others, and the sums of all uses are added in the order of the stages,
 // as one process adds the uses of its one parameter.
 type tie struct {
 	name   string
@@ -26,6 +26,10 @@ type tie struct {
 	bounds []int      // of the ranks in all, in elements
 	order  []int      // where the uses' sums start in all, in the order of the stages
 	all    device.Buf // the uses' sums
+
+	list       []collective.PointToPoint
+	sent, come *collective.Work // of a step's sums, to and from the others
+	whole      bool             // what has come was all
 }
 
 type tiedCopy struct {
@@ -155,25 +159,56 @@ func (t *tie) arrange(ctx context.Context, dev device.Device) (err error) {
 	return nil
 }
 
-// sum adds up the uses' sums and gives the result to all copies of this rank.
-func (t *tie) sum(ctx context.Context) error {
-	n, at := t.copies[0].param.Len(), 0
+// start sends this rank's sums to the others, when it has them. Whoever is ready first
+// need not wait for the others with that, as in one call of all, and the last one finds
+// what it needs.
+func (t *tie) start(ctx context.Context) error {
+	own := 0
 	if t.comm != nil {
-		at = t.bounds[t.comm.Rank()]
+		own = t.comm.Rank()
+		if t.sent != nil {
+			if err := t.sent.Wait(ctx); err != nil {
+				return err
+			}
+		}
 	}
+	n, at := t.copies[0].param.Len(), t.bounds[own]
 	for _, c := range t.copies {
 		for use := range c.entry().apart() {
 			copy(t.all.F32()[at:at+n], c.sum(use).F32())
 			at += n
 		}
 	}
-	if t.comm != nil {
-		call := collective.Call{Kind: plan.AllGather, In: t.all, InBounds: t.bounds, Label: "gradients of " + t.name}
-		if err := t.comm.Start(ctx, call).Wait(ctx); err != nil {
-			return err
+	if t.comm == nil {
+		return nil
+	}
+	t.whole = false
+	t.list = t.list[:0]
+	for peer := range t.comm.Size() {
+		if peer != own {
+			t.list = appendPieces(t.list, peer, false, t.all.Slice(t.bounds[own], t.bounds[own+1]))
 		}
 	}
-	total := t.copies[0].sum(0)
+	t.sent = t.comm.Exchange(ctx, t.list)
+	t.list = t.list[:0]
+	for peer := range t.comm.Size() {
+		if peer != own {
+			t.list = appendPieces(t.list, peer, true, t.all.Slice(t.bounds[peer], t.bounds[peer+1]))
+		}
+	}
+	t.come = t.comm.Exchange(ctx, t.list)
+	return nil
+}
+
+// sum adds up the uses' sums and gives the result to all copies of this rank.
+func (t *tie) sum(ctx context.Context) error {
+	if t.comm != nil {
+		if err := t.come.Wait(ctx); err != nil {
+			return fmt.Errorf("gradients of %s: %w", t.name, err)
+		}
+		t.whole = true
+	}
+	n, total := t.copies[0].param.Len(), t.copies[0].sum(0)
 	copy(total.F32(), t.all.F32()[t.order[0]:t.order[0]+n])
 	for _, at := range t.order[1:] {
 		addInto(total, t.all.Slice(at, at+n))
@@ -182,4 +217,11 @@ func (t *tie) sum(ctx context.Context) error {
 		copy(c.sum(0).F32(), total.F32())
 	}
 	return nil
+}
+
+// deliver waits until the others have what the last step has sent, if it went well.
+func (t *tie) deliver(ctx context.Context) {
+	if t.whole {
+		_ = t.sent.Wait(ctx) // whoever closes asks for nothing more
+	}
 }

@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/parallel/schedule"
 )
@@ -68,9 +70,37 @@ func waitsOf(s schedule.Schedule, timing schedule.Timing, rank int) (bubble, exp
 	return bubble, exposed
 }
 
+// A tied parameter's gradients go to the other stage as soon as they are there: the
+// last stage has them a message and two passes before the first one, which therefore
+// waits for nothing; the last one waits for that and what the first one then sends.
+func TestTheFirstStageNeedNotWaitForTiedGradients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := sleepers("1f1b", 2, 8)
+		p.ranks = 2
+		p.build = func() (out []nn.Block, err error) {
+			for i := range 2 {
+				out = append(out, sleeping{nn.NewSeq(fmt.Sprint("b", i), linear("tied", 64, 64)), takeCost})
+			}
+			return out, nil
+		}
+		got := p.spansOf(t, cost/4, func(s observe.Span) (int, bool) { return 0, s.Name == "wait for buckets" })
+		require.Equal(t, [][2]float64{{0, 0}, {2.5, 0}}, got)
+	})
+}
+
 // waits returns what each rank waits for computations and for messages in the second
 // step, in units of cost; the first one agrees on shapes.
 func (p pipelined) waits(t *testing.T, message time.Duration) [][2]float64 {
+	return p.spansOf(t, message, func(s observe.Span) (int, bool) {
+		if s.Kind == observe.Bubble {
+			return 0, true
+		}
+		return 1, s.Kind == observe.Exposed && s.Name == waitMessage
+	})
+}
+
+// spansOf adds up two kinds of each rank's spans of the second step, in units of cost.
+func (p pipelined) spansOf(t *testing.T, message time.Duration, kind func(observe.Span) (int, bool)) [][2]float64 {
 	p.steps = 2
 	out := make([][2]float64, p.ranks)
 	errs := make(chan error, p.ranks)
@@ -81,13 +111,8 @@ func (p pipelined) waits(t *testing.T, message time.Duration) [][2]float64 {
 			c := collective.NewGroup(slowValues{tr, message}, collective.GroupConfig{Name: "world"})
 			err := errors.Join(p.rank(t.Context(), c, &state{tensors: map[string]Named{}}), c.Close(), tr.Close())
 			p.events.Drain(func(span observe.Span) {
-				took := float64(span.Duration()) / float64(cost)
-				switch {
-				case span.Step != 2:
-				case span.Kind == observe.Bubble:
-					out[r][0] += took
-				case span.Kind == observe.Exposed && span.Name == waitMessage:
-					out[r][1] += took
+				if k, counts := kind(span); counts && span.Step == 2 {
+					out[r][k] += float64(span.Duration()) / float64(cost)
 				}
 			})
 			errs <- err
