@@ -101,8 +101,8 @@ func (t *gradientTask) cut() {
 	}
 	atLeast := gradientLeast
 	if t.parted {
-		t.perPart = min(t.blocksC, gradientPlanes)
-		t.straight = t.d.OutW()%half == 0
+		t.perPart = min(t.blocksC, max(1, gradientTaps/taps))
+		t.straight = t.d.OutW()%half == 0 || t.image.bare() && taps == 1 && t.d.StrideH == 1 && t.d.StrideW == 1
 		atLeast /= 2
 	}
 	t.parts = (t.image.planes + t.perPart - 1) / t.perPart

@@ -7,18 +7,18 @@ import "sync/atomic"
 // time: two such halves make a chunk.
 
 const (
-	// gradientPlanes is how many planes of x share the parts of dy.
-	gradientPlanes = 4
+	// gradientTaps is how many taps of planes of x share the parts of dy.
+	gradientTaps = 36
 	// half is the pixels that lie side by side in a chunk.
 	half = partDepth / 2
 )
 
-// inParts decides from the shape alone: with few taps or channels the turning of
-// lines takes longer than the products.
+// inParts decides from the shape alone: with few channels the turning of lines
+// takes longer than the products, with few taps of them all the more.
 func (t *gradientTask) inParts() bool {
 	const taps, channels, outputs = 9, 64, 128
-	return t.set.parts.product != nil && t.image.pixel == block &&
-		t.d.R*t.d.S >= taps && t.d.C >= channels && t.d.K >= outputs
+	return t.set.parts.product != nil && t.image.pixel == block && t.d.K >= outputs &&
+		(t.d.R*t.d.S >= taps && t.d.C >= channels || t.d.C >= 2*channels)
 }
 
 // halves returns how many runs of 16 pixels an image of dy makes.

@@ -37,6 +37,8 @@ func convShapes() []device.Conv {
 	add(3, 90, 9, 7, 150, 3, 3, 2, 2, 1, 1, device.Blocked16)
 	add(1, 250, 17, 19, 70, 1, 1, 1, 1, 0, 0, device.Blocked16)
 	add(2, 64, 9, 10, 64, 3, 3, 1, 1, 1, 1, device.Blocked16)
+	add(3, 135, 5, 9, 135, 1, 1, 1, 1, 0, 0, device.Blocked16)
+	add(2, 130, 9, 5, 140, 1, 1, 2, 2, 0, 0, device.Blocked16)
 	return append(all, convVariants()...)
 }
 
