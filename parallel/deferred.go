@@ -29,7 +29,7 @@ import (
 type deferred struct {
 	step, updates int
 	lr, scale     float32
-	weight        float32 // see weigh
+	weight        float32 // see weigh; of the sums of ties too, which come after it
 	skip          bool
 	err           error // the first of a sum
 	timing        timing

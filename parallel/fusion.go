@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/data"
@@ -251,40 +250,6 @@ func (g *GradFusion) wait(ctx context.Context) error {
 	g.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "wait for buckets", Start: start, End: g.cfg.Events.Now(), Step: g.step + 1})
 	for _, s := range g.stages {
 		s.phase = reduced
-	}
-	return nil
-}
-
-// collect ends the communication of a step.
-func (g *GradFusion) collect(ctx context.Context) error {
-	if g.cfg.Defer { // whoever needs a sum waits for it
-		g.deferred.step = g.step + 1
-		return g.agree(ctx)
-	}
-	if err := g.Complete(ctx); err != nil {
-		return err
-	}
-	for _, s := range slices.Backward(g.stages) {
-		if err := s.reducer.wait(ctx); err != nil {
-			return g.stageNamed(s, err)
-		}
-		if g.failed == nil {
-			g.failed = s.reducer.failure
-		}
-		s.reducer.failure = nil
-	}
-	for _, t := range g.ties {
-		if err := t.start(ctx); err != nil {
-			return err
-		}
-	}
-	if err := g.agree(ctx); err != nil { // which needs no sums of ties
-		return err
-	}
-	for _, t := range g.ties {
-		if err := t.sum(ctx); err != nil {
-			return err
-		}
 	}
 	return nil
 }

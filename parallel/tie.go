@@ -200,8 +200,9 @@ func (t *tie) start(ctx context.Context) error {
 	return nil
 }
 
-// sum adds up the uses' sums and gives the result to all copies of this rank.
-func (t *tie) sum(ctx context.Context) error {
+// sum adds up the uses' sums, multiplies them by weight and gives the result to all
+// copies of this rank.
+func (t *tie) sum(ctx context.Context, kernels device.Kernels, weight float32) error {
 	if t.comm != nil {
 		if err := t.come.Wait(ctx); err != nil {
 			return fmt.Errorf("gradients of %s: %w", t.name, err)
@@ -212,6 +213,9 @@ func (t *tie) sum(ctx context.Context) error {
 	copy(total.F32(), t.all.F32()[t.order[0]:t.order[0]+n])
 	for _, at := range t.order[1:] {
 		addInto(total, t.all.Slice(at, at+n))
+	}
+	if weight != 1 {
+		kernels.Scale(total, total, weight)
 	}
 	for _, c := range t.copies[1:] {
 		copy(c.sum(0).F32(), total.F32())

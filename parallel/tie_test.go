@@ -1,10 +1,12 @@
 package parallel
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/nn"
 )
 
@@ -31,5 +33,35 @@ func TestDriftOfACopyIsNamed(t *testing.T) {
 		_, err := p.run(t.Context())
 		require.ErrorIs(t, err, ErrDiffer)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// The gradient of a tied parameter is the mean over what counts too.
+func TestTiesOverWhatCounts(t *testing.T) {
+	base := smallModels()["gpt"](6)
+	base.micro, base.fusion.Deterministic = 2, true
+	all := base.batch
+	base.batch = func(m Micro) Batch {
+		b := all(m)
+		targets := slices.Clone(b.Target.I32())
+		for i := range targets {
+			if (m.Lo*textContext+i)%3 == 0 {
+				targets[i] = -1
+			}
+		}
+		b.Target = device.FromI32(targets)
+		return b
+	}
+	base.loss = func(t *nn.Tape, out []*nn.Var, b Batch) *nn.Var {
+		return t.CrossEntropy(out[0], b.Target, nn.CrossEntropyConfig{Ignore: -1, HasIgnore: true})
+	}
+	one, err := base.run(t.Context())
+	require.NoError(t, err)
+	for _, columns := range []int{1, 2} {
+		p := base
+		p.ranks, p.columns = 2, columns
+		got, err := p.run(t.Context())
+		require.NoError(t, err)
+		requireSame(t, one, got)
 	}
 }

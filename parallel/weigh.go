@@ -17,13 +17,13 @@ func (g *GradFusion) weigh() {
 	if counted == 0 || counted == expected {
 		return
 	}
+	g.deferred.weight = float32(float64(expected) / float64(counted))
 	if g.cfg.Defer {
-		g.deferred.weight = float32(float64(expected) / float64(counted)) // of sums that are to come
-		return
+		return // the sums are to come
 	}
 	for _, s := range g.stages {
 		for _, b := range s.reducer.buckets {
-			g.cfg.Device.Kernels().Scale(b.grad, b.grad, float32(float64(expected)/float64(counted)))
+			g.cfg.Device.Kernels().Scale(b.grad, b.grad, g.deferred.weight)
 		}
 	}
 }
