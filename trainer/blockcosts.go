@@ -96,14 +96,20 @@ const mostLent = 4 << 20
 
 // lend gives a model that computes for nothing memory: its parameters lie in the
 // same, one behind the other and then again from the start, and so do their
-// gradients.
-func (s *session) lend(m *models.Model) {
+// gradients. It is of no heap: what is freed there, on small pages, is what the
+// training's own parameters and gradients would get next.
+func (s *session) lend(m *models.Model, from *device.HostRegions) error {
 	params, most, all := nn.Params(m.Blocks), 0, 0
 	for _, p := range params {
 		most, all = max(most, p.Len()), all+p.Len()
 	}
 	size := max(most, min(all, mostLent))
-	values, gradients := make([]float32, size), make([]float32, size)
+	region, err := from.Region(2 * 4 * size)
+	if err != nil {
+		return err
+	}
+	both := region.Slice(0, 2*4*size).As(device.F32).F32()
+	values, gradients := both[:size], both[size:]
 	nn.UniformFan(256).Fill(values, s.cfg.Train.Seed, "borrowed")
 	at := 0
 	for _, p := range params {
@@ -124,6 +130,7 @@ func (s *session) lend(m *models.Model) {
 			}
 		}
 	}
+	return nil
 }
 
 // countCosts finds out what blocks take by passes that compute nothing and count:
@@ -134,7 +141,11 @@ func (s *session) countCosts() (costs []parallel.BlockCost, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.lend(model)
+	var lent device.HostRegions
+	defer lent.Close()
+	if err := s.lend(model, &lent); err != nil {
+		return nil, err
+	}
 	one, two := s.countPass(model, 1), s.countPass(model, 2)
 	for i := range one {
 		scale := func(a, b float64) float64 { return a + (b-a)*float64(s.micro-1) }
@@ -190,7 +201,11 @@ func (s *session) measureCosts(costs []parallel.BlockCost) (_ []parallel.BlockCo
 	if err != nil {
 		return nil, err
 	}
-	s.lend(model)
+	var lent device.HostRegions
+	defer lent.Close()
+	if err := s.lend(model, &lent); err != nil {
+		return nil, err
+	}
 	size := s.training.Sizes()
 	samples := data.Samples{X: make([]float32, s.micro*size.X), Tokens: make([]int32, s.micro*size.Tokens), Y: make([]int32, s.micro*size.Y)}
 	nn.UniformFan(3).Fill(samples.X, s.cfg.Train.Seed, "samples")

@@ -212,7 +212,11 @@ func (d *dryRun) ownStates(bytes int) float64 {
 // partialSums returns the bytes that partners sum in a forward pass.
 func (d *dryRun) partialSums() (bytes float64, err error) {
 	defer nn.Catch(&err)
-	d.lend(d.model)
+	var lent device.HostRegions
+	defer lent.Close()
+	if err := d.lend(d.model, &lent); err != nil {
+		return 0, err
+	}
 	sums := func(n int) float64 {
 		before := d.partners.bytes
 		d.countPass(d.model, n)
