@@ -71,6 +71,13 @@ func (t *Thread) DoContext(ctx context.Context, f func() error) error {
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-t.ended:
+	}
+	select {
+	case err := <-done:
+		return err
+	default: // f has ended the goroutine, as a failing test does
+		return ErrClosed
 	}
 }
 
