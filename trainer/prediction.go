@@ -87,11 +87,7 @@ func (s *session) predicted(ctx context.Context) (*float64, error) {
 	var costs schedule.Costs
 	for stage := range stages {
 		t := times[stage*timesOfStage:]
-		cost := schedule.StageCost{Forward: t[0], Input: t[2], Weight: t[3]}
-		if cost.Input == 0 { // it has no halves
-			cost.Input, cost.Weight = t[1]/2, t[1]/2
-		}
-		costs.Stages = append(costs.Stages, cost)
+		costs.Stages = append(costs.Stages, schedule.StageCost{Forward: t[0], Whole: t[1], Input: t[2], Weight: t[3]})
 	}
 	list, err := s.scheduleOf(s.mostMicros())
 	if err != nil {

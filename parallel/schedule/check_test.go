@@ -84,7 +84,7 @@ func TestSimulateCosts(t *testing.T) {
 	s, err := Parse("0F0 0F1 0I0 0I1 0W0 0W1\n1F0 1I0 1W0 1F1 1I1 1W1")
 	require.NoError(t, err)
 	require.NoError(t, s.Check(2, 2))
-	timing, err := s.Simulate(Costs{Stages: []StageCost{{2, 3, 1}, {4, 5, 2}}, Hop: 10})
+	timing, err := s.Simulate(Costs{Stages: []StageCost{{Forward: 2, Input: 3, Weight: 1}, {Forward: 4, Input: 5, Weight: 2}}, Hop: 10})
 	require.NoError(t, err)
 	require.Equal(t, []float64{0, 2, 31, 42, 45, 46}, timing.Ranks[0].Starts)
 	require.Equal(t, []float64{12, 16, 21, 23, 27, 32}, timing.Ranks[1].Starts)

@@ -15,12 +15,12 @@ type Costs struct {
 	Hop float64
 }
 
-// StageCost is the time of each action of a stage. Backward costs Input plus
-// Weight; Arm and Wait cost nothing.
-type StageCost struct{ Forward, Input, Weight float64 }
+// StageCost is the time of each action of a stage. Backward costs Input plus Weight
+// unless Whole says what; Arm and Wait cost nothing.
+type StageCost struct{ Forward, Input, Weight, Whole float64 }
 
 func (c Costs) of(a Action) float64 {
-	cost := StageCost{1, 1, 1}
+	cost := StageCost{Forward: 1, Input: 1, Weight: 1}
 	if n := len(c.Stages); n > 0 {
 		cost = c.Stages[min(max(a.Stage, 0), n-1)]
 	}
@@ -28,6 +28,9 @@ func (c Costs) of(a Action) float64 {
 	case Forward:
 		return cost.Forward
 	case Backward:
+		if cost.Whole > 0 {
+			return cost.Whole
+		}
 		return cost.Input + cost.Weight
 	case Input:
 		return cost.Input
