@@ -94,7 +94,8 @@ func (p pipelined) stagesOf(ctx context.Context, m *Mesh, dev device.Device, own
 		}
 		out = append(out, Stage{Blocks: own, Comm: m.Replicas, Index: s, Tied: map[string]collective.Comm{}})
 	}
-	for name, stages := range ties {
+	for _, name := range slices.Sorted(maps.Keys(ties)) { // in one order on all ranks
+		stages := ties[name]
 		if len(stages) < 2 {
 			continue
 		}
