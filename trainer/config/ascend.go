@@ -12,6 +12,8 @@ func (c *Config) checkAscend() error {
 		return c.Errorf("collective.device_halves", "collective.device_halves is for collective.backend: ascend; the CPU adds 16-bit floats in float32")
 	case halves && c.Train.Deterministic == "world":
 		return c.Errorf("collective.device_halves", "collective.device_halves is refused under train.deterministic: world, because nothing says in which order the devices add and round; turn one of the two off")
+	case halves && c.Fusion.WireScope == "across-hosts":
+		return c.Errorf("collective.device_halves", "collective.device_halves does not go with fusion.wire_scope: across-hosts, whose sums between hosts are made on the host; turn one of the two off")
 	case c.Collective.Backend != "ascend":
 		return nil
 	}
