@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/gradfusion/gradfusion/collective"
 )
 
 // judge is what the goroutine that beats knows of other ranks: rank 0 of all,
@@ -21,9 +25,9 @@ type judge struct {
 
 // reported is a stall that was told.
 type reported struct {
-	group string
-	since time.Time
-	next  time.Duration // the age at which it is told again
+	what, group string
+	since       time.Time
+	next        time.Duration // the age at which it is told again
 }
 
 // seen is what is known of a rank.
@@ -230,7 +234,7 @@ func (j *judge) stalls(views []view) map[int]string {
 		known[s.stallID] = true
 		for _, o := range s.others {
 			if o.blamed(s) && held[o.rank] == "" {
-				held[o.rank] = fmt.Sprintf("%s (call %d of group %s)", o.text, s.sequence, s.name)
+				held[o.rank] = fmt.Sprintf("%s (%s of group %s)", o.text, s.title(), s.name)
 			}
 		}
 		before, told := j.reported[s.stallID]
@@ -239,7 +243,7 @@ func (j *judge) stalls(views []view) map[int]string {
 		}
 		select {
 		case j.asking <- struct{}{}:
-			j.reported[s.stallID] = reported{s.name, time.Now().Add(-s.longest), 4 * s.longest}
+			j.reported[s.stallID] = reported{s.title(), s.name, time.Now().Add(-s.longest), 4 * s.longest}
 			m.running.Go(func() {
 				m.explain(s)
 				<-j.asking
@@ -254,7 +258,7 @@ func (j *judge) stalls(views []view) map[int]string {
 		delete(j.reported, id)
 		if id.rank < 0 && ended(views, id) {
 			m.publish(Event{Kind: Recovered, Rank: -1, Group: r.group, Since: r.since,
-				Text: fmt.Sprintf("call %d of group %s has ended after %s", id.sequence, r.group, rounded(time.Since(r.since)))})
+				Text: fmt.Sprintf("%s of group %s has ended after %s", r.what, r.group, rounded(time.Since(r.since)))})
 		}
 	}
 	return held
@@ -263,9 +267,16 @@ func (j *judge) stalls(views []view) map[int]string {
 // ended reports whether a call has succeeded on some rank.
 func ended(views []view, id stallID) bool {
 	for i := range views {
-		if g := views[i].group(id.group); g != nil && g.Ended >= id.sequence {
+		if g := views[i].group(id.group); g != nil && g.Ended >= id.sequence && g.in(id.sequence) == nil {
 			return true
 		}
 	}
 	return false
+}
+
+// suspect names whom a rank is to blame, the lowest one first, as all ranks do.
+func suspect(g collective.Watched, held map[int]string) {
+	for _, rank := range slices.Sorted(maps.Keys(held)) {
+		g.Suspect(rank, held[rank])
+	}
 }

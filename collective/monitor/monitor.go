@@ -95,9 +95,7 @@ func (m *Monitor) Opened(g collective.Watched) {
 	m.mu.Lock()
 	m.groups[g] = &track{}
 	held, lost := m.held, m.lost
-	for rank, text := range held {
-		g.Suspect(rank, text)
-	}
+	suspect(g, held)
 	m.mu.Unlock()
 	for rank, reason := range lost {
 		g.Lost(rank, reason)
@@ -260,9 +258,7 @@ func (m *Monitor) hold(held map[int]string) {
 				g.Suspect(rank, "")
 			}
 		}
-		for rank, text := range held {
-			g.Suspect(rank, text)
-		}
+		suspect(g, held)
 	}
 	m.held = held
 }

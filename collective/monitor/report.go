@@ -12,11 +12,7 @@ const mostOthers = 16
 // report is what the user reads. who names a rank.
 func (s *stall) report(who func(rank int) string) string {
 	var b strings.Builder
-	what := s.call.title()
-	if s.rank >= 0 {
-		what = fmt.Sprintf("message %d", s.sequence)
-	}
-	fmt.Fprintf(&b, "%s of group %s (%s) has not ended after %s", what, s.name, s.call.about(), rounded(s.longest))
+	fmt.Fprintf(&b, "%s of group %s (%s) has not ended after %s", s.title(), s.name, s.call.about(), rounded(s.longest))
 	if len(s.waiting) > 0 {
 		fmt.Fprintf(&b, "\n    %s in it", waitOrWaits(s.waiting))
 	}
@@ -50,6 +46,14 @@ func (s *stall) report(who func(rank int) string) string {
 		fmt.Fprintf(&b, "\n    %s for each other in different calls; if none of them starts the other's call, they do so for ever", waitOrWaits(s.cycle))
 	}
 	return b.String()
+}
+
+// title names what has stalled.
+func (s *stall) title() string {
+	if s.rank >= 0 {
+		return fmt.Sprintf("message %d", s.sequence)
+	}
+	return s.call.title()
 }
 
 // alike lists the ranks of whom the same is to be said as of others[i], or nil

@@ -40,6 +40,7 @@ func TestReports(t *testing.T) {
 		v.silent, v.age = text, 4*time.Second
 		return v
 	}
+	making := view{beat: beat{Groups: []groupBeat{{ID: 1, Name: "world", Calls: []callBeat{{Text: "joining", Peer: -1, For: 9 * time.Second}}, Ranks: all[:2]}}}}
 	other := in(call(7, 6))
 	other.Groups = append(idle(6, 9).Groups, groupBeat{ID: 2, Name: "pair", Calls: []callBeat{{Sequence: 2, Text: "barrier", Peer: 0, For: 6 * time.Second}}, Ranks: []int{0, 1}})
 	receive := idle(6, 9)
@@ -66,6 +67,7 @@ func TestReports(t *testing.T) {
 		{"one is a call behind", []view{in(call(7, 5)), in(call(6, 30)), idle(6, 2), in(call(7, 5)), in(call(7, 5)), in(call(7, 5))}},
 		{"all are in it", []view{in(call(7, 5)), in(call(7, 5)), in(call(7, 5)), in(call(7, 5)), in(call(7, 5)), in(call(7, 5))}},
 		{"a cycle", []view{in(call(7, 6)), other}},
+		{"one makes the group, one is in its first call", []view{making, in(call(1, 5))}},
 		{"a message", []view{idle(6, 8), receive}},
 		{"a message that both are in", []view{parts(40, 1, message("send", 41, false, 1)), receive}},
 		{"a message that was sent", []view{parts(41, 1, message("receive", 12, true, 1)), receive}},

@@ -130,12 +130,20 @@ func (b *beat) group(id uint64) *groupBeat {
 	return nil
 }
 
-// in returns the running call when it has that number; 0 is any.
-func (g *groupBeat) in(sequence uint64) *callBeat {
+// running returns the call that runs, or nil.
+func (g *groupBeat) running() *callBeat {
 	for i := range g.Calls {
-		if c := &g.Calls[i]; !c.Exchange && (sequence == 0 || c.Sequence == sequence) {
+		if c := &g.Calls[i]; !c.Exchange {
 			return c
 		}
+	}
+	return nil
+}
+
+// in returns the running call when it has that number.
+func (g *groupBeat) in(sequence uint64) *callBeat {
+	if c := g.running(); c != nil && c.Sequence == sequence {
+		return c
 	}
 	return nil
 }
@@ -158,8 +166,8 @@ func about(views []view, rank int, s *stall) other {
 		if o.text, o.missing = g.part(s); !o.missing {
 			return o
 		}
-	case g.in(0) != nil:
-		c := g.in(0)
+	case g.running() != nil:
+		c := g.running()
 		o.waits = true
 		if c.Sequence > s.sequence {
 			o.missing, o.text = false, fmt.Sprintf("is in call %d already", c.Sequence)
@@ -188,7 +196,7 @@ func (v *view) last(g *groupBeat) string {
 	if g == nil {
 		return "nothing is known of its calls"
 	}
-	if c := g.in(0); c != nil {
+	if c := g.running(); c != nil {
 		return fmt.Sprintf("it was last seen in %s (%s)", c.title(), c.about())
 	}
 	if where := v.busy(); where != "" {
