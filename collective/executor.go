@@ -60,7 +60,6 @@ func (e *executor) init(g *Group) {
 // run carries out a call on this goroutine.
 func (e *executor) run(w *Work) error {
 	c := &w.call
-	c.normalise()
 	if c.After != nil {
 		if err := c.After.Wait(w.ctx); err != nil {
 			return err

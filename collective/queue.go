@@ -5,6 +5,7 @@ import "context"
 // Start implements Comm.
 func (g *Group) Start(ctx context.Context, c Call) *Work {
 	w := &Work{group: g, ctx: ctx, call: c}
+	w.call.normalise()
 	g.mu.Lock()
 	g.sequence++
 	w.sequence = g.sequence

@@ -41,6 +41,7 @@ func failedWork(err error) *Work {
 func (w *Work) begin(g *Group, ctx context.Context, c *Call, sequence uint64) {
 	w.mu.Lock()
 	w.group, w.ctx, w.call, w.sequence = g, ctx, *c, sequence
+	w.call.normalise()
 	w.ended.Store(false)
 	w.mu.Unlock()
 	w.waited.Store(true)
