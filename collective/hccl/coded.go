@@ -20,7 +20,6 @@ func (c *Comm) coded(p *pending) error {
 	}
 	switch {
 	case len(c.ranks) == 1 || call.AcrossHosts && len(c.hosts) == 1:
-		call.Codec = nil
 		return c.whole(p)
 	case in.Len == 0:
 		p.end(nil)
