@@ -73,11 +73,12 @@ func TestOnlyHostMemory(t *testing.T) {
 	for what, call := range map[string]collective.Call{
 		"a mean, which is divided on the host,":                         {Kind: plan.AllReduce, Op: collective.Mean},
 		"a reduction that the chip lacks, or rounds at every addition,": {Kind: plan.AllReduce, Op: collective.Sum, In: device.Buf{Type: device.F16}},
-		"a codec":                 {Kind: plan.AllReduce, Codec: halves{}},
-		"a call of unequal parts": {Kind: plan.AllGather, InBounds: []int{0, 3, 4}},
+		"a sum in the order of a ring":                                  {Kind: plan.AllReduce, Algorithm: "ring"},
+		"a codec":                                                       {Kind: plan.AllReduce, Codec: halves{}},
+		"a call of unequal parts":                                       {Kind: plan.AllGather, InBounds: []int{0, 3, 4, 4}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := start(t, 2)
+			w := start(t, 3)
 			b, err := w.devices[0].Alloc(call.In.Type, 4)
 			require.NoError(t, err)
 			call.In = b

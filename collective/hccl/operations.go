@@ -85,6 +85,8 @@ func (c *Comm) onHost(call *collective.Call) string {
 		return "a codec"
 	case call.Kind.Reduces() && call.Op == collective.Mean:
 		return "a mean, which is divided on the host,"
+	case call.Kind.Reduces() && c.inRing(call):
+		return "a sum in the order of a ring"
 	case call.Kind.Reduces() && c.folds(call):
 		return "a reduction that the chip lacks, or rounds at every addition,"
 	case call.Kind == plan.AllGather || call.Kind == plan.ReduceScatter:
