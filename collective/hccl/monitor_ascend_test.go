@@ -115,7 +115,7 @@ func TestStalledCalls(t *testing.T) {
 
 	receive := w.comms[0].Exchange(t.Context(), []collective.PointToPoint{{Peer: 1, Recv: true, Buf: buffer()}})
 	_ = receive.Done() // it is waited for
-	w.stall(t, "message 1 of group world (receive of 10 f32, joining) has not ended after", "has not sent it")
+	w.stall(t, "message 1 of group world (receive of 10 f32 of a lane that is joining) has not ended after", "has not sent it")
 	require.NoError(t, w.comms[1].Exchange(t.Context(), []collective.PointToPoint{{Peer: 0, Buf: buffer()}}).Wait(t.Context()))
 	require.NoError(t, receive.Wait(t.Context()))
 }

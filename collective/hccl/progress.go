@@ -48,12 +48,12 @@ func (c *Comm) Progress() collective.Progress {
 		}
 		p.Passed = append(p.Passed, collective.Passed{Peer: l.peer, Recv: l.recv, Count: l.done})
 		if m := l.oldest(); m != nil {
-			text := l.about(m)
+			label := ""
 			if l.joining {
-				text += ", joining"
+				label = "a lane that is joining"
 			}
 			p.Pending = append(p.Pending, collective.Pending{
-				Sequence: l.done + 1, Call: text, Peer: l.peer, Exchange: true, Recv: l.recv, Ahead: !l.asked(),
+				Sequence: l.done + 1, Call: l.about(m), Label: label, Peer: l.peer, Exchange: true, Recv: l.recv, Ahead: !l.asked(),
 			})
 		}
 	}
