@@ -99,7 +99,7 @@ func (n *joining) meet(ctx context.Context) error {
 		for other, rank := range n.order[1:] {
 			n.show(fmt.Sprintf("waits for rank %d to come", rank))
 			if _, err := n.config.Store.Wait(ctx, n.key(n.name, "here", other+1)); err != nil {
-				return &peerFailure{rank, fmt.Errorf("it has not come: %w", reason(ctx, err))}
+				return unmet(rank, "come", reason(ctx, err))
 			}
 		}
 		return nil
@@ -112,10 +112,19 @@ func (n *joining) meet(ctx context.Context) error {
 	info, err := n.config.Store.Wait(ctx, n.key(n.name, "turn", n.turn-1))
 	if err != nil {
 		n.listen()
-		return &peerFailure{before, fmt.Errorf("it has not begun: %w", reason(ctx, err))}
+		return unmet(before, "begun", reason(ctx, err))
 	}
 	copy(n.info[:], info[0])
 	return nil
+}
+
+// unmet is the error of a wait for a rank, whose fault it is when the time is over: else
+// the caller has given up, or the store has failed.
+func unmet(rank int, what string, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &peerFailure{rank, fmt.Errorf("it has not %s: %w", what, err)}
+	}
+	return fmt.Errorf("rank %d has not %s: %w", rank, what, err)
 }
 
 // listen waits a moment for the word of another rank that has failed.
