@@ -18,6 +18,8 @@ func (c *Comm) Close() error {
 	c.mu.Lock()
 	closed := c.closed
 	c.closed = true
+	cause := context.Cause(c.ctx)
+	failed := c.hung.Load() || cause != nil && !errors.Is(cause, collective.ErrClosed)
 	c.cancel(collective.ErrClosed) // with the lock: whoever is queueing now is ended below
 	c.mu.Unlock()
 	if closed {
@@ -28,7 +30,10 @@ func (c *Comm) Close() error {
 		c.job.cancel(collective.ErrClosed)
 	}
 	c.owned.Wait()
-	err := c.release(c.hung.Load())
+	err := c.release(failed || c.hung.Load()) // calls that Close cut off set it
+	if c.held.Load() && !errors.Is(err, errHeld) {
+		err = errors.Join(err, errHeld)
+	}
 	if c.owner {
 		c.job.owned.Wait()
 	}

@@ -38,6 +38,7 @@ type Comm struct {
 	cancel           context.CancelCauseFunc
 	wake             chan struct{}
 	hung             atomic.Bool // a stream may have work that never ends
+	held             atomic.Bool // a lane's thread is in the library for good
 
 	mu       sync.Mutex
 	queue    []*pending
@@ -139,14 +140,18 @@ func newComm(ctx context.Context, j *job, name string, ranks []int, m making) (_
 
 // joined has the communicator made, within the time-out and as long as the job lives.
 func (c *Comm) joined(ctx context.Context, m making) (uintptr, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.config.JoinTimeout, waited(c.config.JoinTimeout))
-	defer cancel()
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	stop := context.AfterFunc(c.ctx, func() { end(context.Cause(c.ctx)) })
+	ctx, stop := c.bounded(ctx)
 	defer stop()
 	defer c.stepped("")
 	return c.join(ctx, c.issuing, c.name, c.ranks, m, c.stepped)
+}
+
+// bounded is a context that ends with the Comm, too, and when joining takes too long.
+func (c *Comm) bounded(ctx context.Context) (bound context.Context, stop func()) {
+	limited, cancel := context.WithTimeoutCause(ctx, c.config.JoinTimeout, waited(c.config.JoinTimeout))
+	bound, end := context.WithCancelCause(limited)
+	off := context.AfterFunc(c.ctx, func() { end(context.Cause(c.ctx)) })
+	return bound, func() { off(); end(nil); cancel() }
 }
 
 func (c *Comm) opened() {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/device"
@@ -210,37 +209,13 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 		return nil
 	}
 	d := c.device
-	err := l.thread.DoContext(ctx, func() (err error) {
-		if m.buf.Handle == 0 {
-			err = d.GrowHost(&l.host, size)
-		}
-		if err = errors.Join(err, d.Grow(&l.memory, size)); err != nil {
-			return c.ran(err, l.name)
-		}
-		it := item{direction: itemSend, buffer: l.memory.At, count: uint64(m.buf.Len), typ: int32(c.chip.moved(m.buf.Type))}
-		if l.recv { // the communicator has the sender first
-			it.direction, it.peer = itemRecv, 0
-		} else {
-			it.peer = 1
-			from, kind := m.buf.Handle, ascend.DeviceToDevice
-			if from == 0 {
-				copy(l.host.Bytes, m.buf.Bytes())
-				from, kind = l.host.At(), ascend.HostToDevice
-			}
-			if err := d.CopyAsync(l.memory.At, from, size, kind, l.stream); err != nil {
-				return c.ran(err, l.name)
-			}
-		}
-		code := ascend.Call(c.library.HcclBatchSendRecv, uintptr(unsafe.Pointer(&it)), 1, l.handle, uintptr(l.stream))
-		if err := c.job.failed("HcclBatchSendRecv", l.name, code); err != nil || !l.recv {
-			return err
-		}
-		to, kind := m.buf.Handle, ascend.DeviceToDevice
-		if to == 0 {
-			to, kind = l.host.At(), ascend.DeviceToHost
-		}
-		return c.ran(d.CopyAsync(to, l.memory.At, size, kind, l.stream), l.name)
-	})
+	err := l.fit(ctx, m)
+	if err == nil && !l.recv && m.buf.Handle == 0 {
+		copy(l.host.Bytes, m.buf.Bytes()) // not on the thread, which may be late
+	}
+	if err == nil {
+		err = l.thread.DoContext(ctx, func() error { return l.enqueue(ctx, m) })
+	}
 	for passed := false; err == nil && !passed; {
 		err = l.thread.Do(func() error {
 			err := d.SyncStream(l.stream, slice)
@@ -269,28 +244,4 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 		copy(m.buf.Bytes(), l.host.Bytes[:size])
 	}
 	return err
-}
-
-// close frees what the lane has. As release it has limited patience.
-func (l *channel) close() {
-	if l.thread == nil {
-		return
-	}
-	d := l.comm.device
-	ctx, stop := patience(true)
-	defer stop()
-	other := l.comm.waiting // the lane's own may block in the library
-	if l.failed && l.stream != 0 {
-		_ = other.DoContext(ctx, func() error { return d.AbortStream(l.stream) })
-	}
-	_ = l.comm.destroy(ctx, other, l.name, l.handle)
-	_ = l.thread.DoContext(ctx, func() error {
-		if l.stream != 0 {
-			_ = d.DestroyStream(l.stream, l.failed)
-		}
-		return errors.Join(d.FreeHost(l.host), d.Free(l.memory))
-	})
-	if !l.thread.CloseBefore(ctx) {
-		d.Abandon()
-	}
 }

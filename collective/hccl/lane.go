@@ -9,8 +9,10 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/device/ascend"
 )
 
 // next takes the lane's oldest message from its queue, or nil.
@@ -81,7 +83,7 @@ func (l *channel) wrap(m *message, err error) error {
 	}
 	c := l.comm
 	e := &collective.PeerError{Generation: c.config.Generation, Group: l.name, Rank: c.rank, Global: c.ranks, Call: l.about(m)}
-	if e.Peer, e.Err = culprit(c.ranks, err); e.Peer < 0 && !errors.As(err, new(*lost)) {
+	if e.Peer, e.Err = culprit(c.ranks, err); e.Peer < 0 && errors.As(err, new(*Error)) { // HCCL's own, of this lane
 		e.Peer = l.peer
 	}
 	return e
@@ -121,4 +123,74 @@ func (l *channel) guarded() (ctx context.Context, stop func()) {
 		}
 	})
 	return ctx, func() { cancel(nil); guard.Wait() }
+}
+
+// fit makes room for a message.
+func (l *channel) fit(ctx context.Context, m *message) error {
+	size, onHost := m.buf.Size(), m.buf.Handle == 0
+	if l.memory.Size >= size && (!onHost || len(l.host.Bytes) >= size) {
+		return nil
+	}
+	c := l.comm
+	return l.thread.DoContext(ctx, func() (err error) {
+		if onHost {
+			err = c.device.GrowHost(&l.host, size)
+		}
+		return c.ran(errors.Join(err, c.device.Grow(&l.memory, size)), l.name)
+	})
+}
+
+// enqueue puts a message, of which there is one at a time, into the stream.
+func (l *channel) enqueue(ctx context.Context, m *message) error {
+	if ctx.Err() != nil { // nobody waits for this any more
+		return ctx.Err()
+	}
+	c, d, size := l.comm, l.comm.device, m.buf.Size()
+	it := item{direction: itemSend, buffer: l.memory.At, count: uint64(m.buf.Len), typ: int32(c.chip.moved(m.buf.Type))}
+	if l.recv { // the communicator has the sender first
+		it.direction, it.peer = itemRecv, 0
+	} else {
+		it.peer = 1
+		from, kind := m.buf.Handle, ascend.DeviceToDevice
+		if from == 0 {
+			from, kind = l.host.At(), ascend.HostToDevice
+		}
+		if err := d.CopyAsync(l.memory.At, from, size, kind, l.stream); err != nil {
+			return c.ran(err, l.name)
+		}
+	}
+	code := ascend.Call(c.library.HcclBatchSendRecv, uintptr(unsafe.Pointer(&it)), 1, l.handle, uintptr(l.stream))
+	if err := c.job.failed("HcclBatchSendRecv", l.name, code); err != nil || !l.recv {
+		return err
+	}
+	to, kind := m.buf.Handle, ascend.DeviceToDevice
+	if to == 0 {
+		to, kind = l.host.At(), ascend.DeviceToHost
+	}
+	return c.ran(d.CopyAsync(to, l.memory.At, size, kind, l.stream), l.name)
+}
+
+// close frees what the lane has. As release it has limited patience.
+func (l *channel) close() {
+	if l.thread == nil {
+		return
+	}
+	d := l.comm.device
+	ctx, stop := patience(true)
+	defer stop()
+	other := l.comm.waiting // the lane's own may block in the library
+	if l.failed && l.stream != 0 {
+		_ = other.DoContext(ctx, func() error { return d.AbortStream(l.stream) })
+	}
+	_ = l.comm.destroy(ctx, other, l.name, l.handle)
+	_ = l.thread.DoContext(ctx, func() error {
+		if l.stream != 0 {
+			_ = d.DestroyStream(l.stream, l.failed)
+		}
+		return errors.Join(d.FreeHost(l.host), d.Free(l.memory))
+	})
+	if !l.thread.CloseBefore(ctx) {
+		l.comm.held.Store(true)
+		d.Abandon()
+	}
 }

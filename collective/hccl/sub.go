@@ -64,12 +64,15 @@ func refusesToCut(m making, err error) bool {
 // noPart is the id of a part of which the caller is not.
 const noPart = 0xFFFFFFFF
 
-// standAside takes part in making a Sub of which this rank is not.
+// standAside takes part in making a Sub of which this rank is not. Where the library does
+// not come back in time this rank's Comms end, as when a Sub cannot be made.
 func (c *Comm) standAside(ctx context.Context, name string, m making) error {
 	if m.whole == 0 {
 		return nil
 	}
-	return c.issuing.DoContext(ctx, func() error {
+	ctx, stop := c.bounded(ctx)
+	defer stop()
+	err := c.issuing.DoContext(ctx, func() error {
 		var none uintptr
 		config := c.job.commConfig(m.mb)
 		code := ascend.Call(c.library.newer.HcclCreateSubCommConfig, uintptr(unsafe.Pointer(&m.whole)), 0, 0, noPart, 0,
@@ -79,4 +82,19 @@ func (c *Comm) standAside(ctx context.Context, name string, m making) error {
 		}
 		return c.failed("HcclCreateSubCommConfig", name, code)
 	})
+	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	c.hung.Store(true) // the library may have the thread
+	if cause := context.Cause(c.ctx); cause != nil {
+		return cause
+	}
+	if err = fmt.Errorf("the library has not made it: %w", context.Cause(ctx)); errors.Is(err, context.DeadlineExceeded) {
+		err = c.suspected(c.ranks, err)
+	}
+	e := &collective.PeerError{
+		Generation: c.config.Generation, Group: c.name, Rank: c.rank, Global: c.ranks, Call: "making sub-communicator " + name + " of others",
+	}
+	e.Peer, e.Err = culprit(c.ranks, err)
+	return c.job.die(e)
 }
