@@ -16,7 +16,9 @@ import (
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/hccl"
 	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/device/ascend"
 	"github.com/gradfusion/gradfusion/internal/ascendsim"
 )
 
@@ -204,4 +206,66 @@ func TestRefusedWorld(t *testing.T) {
 	for i := range w.comms {
 		w.comms[i] = nil
 	}
+}
+
+// TestBlameless: what the caller gives up is no rank's fault.
+func TestBlameless(t *testing.T) {
+	receive := func(ctx context.Context, w *world) error {
+		work := w.comms[0].Exchange(ctx, []collective.PointToPoint{{Peer: 1, Recv: true, Buf: device.FromF32(make([]float32, 1))}})
+		<-work.Done()
+		return work.Err()
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		w := start(t, 2)
+		for r, err := range w.each(func(ctx context.Context, c collective.Comm) error { // so the lane is made
+			return c.Exchange(ctx, []collective.PointToPoint{{Peer: 1 - c.Rank(), Recv: c.Rank() == 0, Buf: device.FromF32(make([]float32, 1))}}).Wait(ctx)
+		}) {
+			require.NoError(t, err, "rank %d", r)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var peer *collective.PeerError
+		err := receive(ctx, w)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorAs(t, err, &peer)
+		require.Equal(t, -1, peer.Peer, "%v", err)
+	})
+	t.Run("join", func(t *testing.T) {
+		w := devices(t, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := hccl.New(ctx, hccl.Config{Size: 2, Device: w.devices[0], Store: store.NewLocal(), Namespace: "blameless"})
+		var peer *collective.PeerError
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorAs(t, err, &peer)
+		require.Equal(t, -1, peer.Peer, "%v", err)
+	})
+}
+
+// TestDeadWhileIdle: a Comm that has died with no call waits no longer for the library than
+// one that failed in a call.
+func TestDeadWhileIdle(t *testing.T) {
+	faulted(t, "TestBusyForGood", "rank=0 kind=again count=1000000")
+}
+
+// TestBusyForGood runs in TestDeadWhileIdle.
+func TestBusyForGood(t *testing.T) {
+	if !inFault(t) {
+		return
+	}
+	l, err := ascend.Load(ascend.Config{Dir: os.Getenv(ascendsim.LibrariesVariable)})
+	require.NoError(t, err)
+	d, err := l.Open(0)
+	require.NoError(t, err)
+	meeting := store.NewLocal()
+	c, err := hccl.New(t.Context(), hccl.Config{Size: 1, Device: d, Store: meeting, Namespace: "busy"})
+	require.NoError(t, err)
+	receive := c.Exchange(t.Context(), []collective.PointToPoint{{Recv: true, Buf: device.FromF32(make([]float32, 1))}})
+	require.NoError(t, meeting.Set(t.Context(), "busy/hccl/0/failed", []byte("rank 7 has died")))
+	<-receive.Done()
+	require.ErrorContains(t, receive.Err(), "rank 7 has died")
+	require.ErrorContains(t, c.Close(), "the library does not let go of a thread")
+	require.NoError(t, d.Close())
+	require.NoError(t, l.Close())
+	require.NotZero(t, alive(l, "communicators"), "the process frees them")
 }

@@ -196,3 +196,18 @@ func TestPostedAhead(t *testing.T) {
 	require.Equal(t, 2, peer.Global[peer.Peer], "%v", err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
+
+// TestSuspectOfNone: nor is the peer of a lane to blame then.
+func TestSuspectOfNone(t *testing.T) {
+	w := start(t, 3, func(c *hccl.Config) { c.Timeout = 3 * time.Second })
+	exchange := func(r, peer int, recv bool) *collective.Work {
+		return w.comms[r].Exchange(t.Context(), []collective.PointToPoint{{Peer: peer, Recv: recv, Buf: device.FromF32(make([]float32, 1))}})
+	}
+	require.NoError(t, errors.Join(exchange(1, 2, false).Wait(t.Context()), exchange(2, 1, true).Wait(t.Context())))
+	w.comms[2].(collective.Watched).Suspect(7, "is stopped")
+	err := exchange(2, 1, true).Wait(t.Context())
+	var peer *collective.PeerError
+	require.ErrorAs(t, err, &peer)
+	require.Equal(t, -1, peer.Peer, "%v", err)
+	require.ErrorContains(t, err, "rank 7 is stopped")
+}
