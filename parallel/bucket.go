@@ -118,7 +118,7 @@ func (b *bucket) describe() string {
 	if more := len(b.entries) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("bucket %d [%s]", b.index, strings.Join(names, ", "))
+	return fmt.Sprintf(BucketLabel+"%d [%s]", b.index, strings.Join(names, ", "))
 }
 
 // missing names the parameters whose gradient the present leaf did not deliver.

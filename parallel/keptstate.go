@@ -79,6 +79,9 @@ func (f *feedback) tensors(s *stage, e *entry) (out []keptTensor) {
 // row of each rank, in memory that is valid until visit returns. It is collective
 // over the stages' Comms, after the first step.
 func (g *GradFusion) EachKept(ctx context.Context, visit func(Named) error) error {
+	if err := g.landAll(ctx); err != nil {
+		return err
+	}
 	for _, t := range g.keptTensors(g.stages...) {
 		comm, n := t.stage.Comm, len(t.values)
 		if t.same {
@@ -106,7 +109,7 @@ func (g *GradFusion) EachKept(ctx context.Context, visit func(Named) error) erro
 }
 
 // KeptLayout lists what EachKept visits on this rank, without the values: Buf has
-// a type only.
+// a type only. With Defer it is for after Complete.
 func (g *GradFusion) KeptLayout() (out []Named) {
 	for _, t := range g.keptTensors(g.stages...) {
 		shape := []int{t.stage.Comm.Size(), len(t.values)}
@@ -123,6 +126,9 @@ func (g *GradFusion) KeptLayout() (out []Named) {
 // KeptDigests returns the SHA-256 of what each rank of the world keeps. It is
 // collective over the world.
 func (g *GradFusion) KeptDigests(ctx context.Context) (Named, error) {
+	if err := g.landAll(ctx); err != nil {
+		return Named{}, err
+	}
 	h := NewHasher()
 	for _, t := range g.keptTensors(g.stages...) {
 		h.Add(Named{t.title(), []int{len(t.values)}, device.FromF32(t.values)})

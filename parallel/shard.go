@@ -73,6 +73,9 @@ func (r *reducer) segment(e *entry) (s optim.Segment, ok bool) {
 	return optim.Segment{Param: e.param, Lo: lo, Hi: hi, Grad: e.bucket.grad.Slice(e.offset+lo, e.offset+hi)}, lo < hi
 }
 
+// BucketLabel begins the labels of calls that sum a bucket.
+const BucketLabel = "bucket "
+
 // ParametersLabel begins the labels of calls that give the ranks each other's
 // parameters after a Step, and may run beside the next one.
 const ParametersLabel = "parameters of "

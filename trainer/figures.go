@@ -59,11 +59,11 @@ func newFigures(s *session) (*figures, error) {
 }
 
 // begin starts a step. What was recorded since the last one belongs to no step,
-// but for parameters on their way from the last to the next.
+// but for parameters and sums on their way from the last to the next.
 func (f *figures) begin() {
 	f.hashing.Wait()
 	f.lost += f.events.Drain(func(span observe.Span) {
-		if strings.HasPrefix(span.Name, parallel.ParametersLabel) {
+		if strings.HasPrefix(span.Name, parallel.ParametersLabel) || strings.HasPrefix(span.Name, parallel.BucketLabel) {
 			f.times.Add(span)
 		}
 		f.keep(span)
