@@ -42,8 +42,8 @@ func topology(number int, name string, unknown int) int {
 // it, so when a look at all of them finds no unbound one, no more can come.
 func bind(numbers []int) error {
 	set := setOf(numbers)
-	for unbound := true; unbound; {
-		unbound = false
+	for range 100 {
+		unbound := false
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return fmt.Errorf("the threads of this process cannot be listed: %w", err)
@@ -62,8 +62,11 @@ func bind(numbers []int) error {
 				return err
 			}
 		}
+		if !unbound {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("binding to processors %v: threads do not stay there", numbers)
 }
 
 // bindThread binds a thread; 0 is the calling one.

@@ -36,6 +36,9 @@ func (j *job) keepApart(place launch.Place) error {
 	if err != nil {
 		return j.config.Errorf(bindCores, "launch.bind_cores: true: %v", err)
 	}
+	if n == 0 {
+		return j.config.Errorf(bindCores, "launch.bind_cores: true: this system binds no processes; leave it at auto")
+	}
 	j.keepRoom(n, threads)
 	return nil
 }
