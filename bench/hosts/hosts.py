@@ -45,7 +45,7 @@ def clean_up():
     """Removes the hosts of processes that are gone and could not, with what still runs on them."""
     for line in ip("netns", "list").splitlines():
         name = line.split()[0]
-        if (m := re.fullmatch(r"gf(\d+)[AB]", name)) and not os.path.exists(f"/proc/{m[1]}"):
+        if (m := re.fullmatch(r"g[fs](\d+)[A-D]?", name)) and not os.path.exists(f"/proc/{m[1]}"):
             for pid in ip("netns", "pids", name, check=False).split():
                 try:
                     os.kill(int(pid), signal.SIGKILL)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from hosts import Hosts, ip, refuse_unless_possible
+from hosts import Hosts, clean_up, end_on_signals, ip, refuse_unless_possible
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = "ABCD"
@@ -25,6 +25,8 @@ class Star(Hosts):
         self.switch = f"gs{os.getpid()}"
 
     def __enter__(self):
+        end_on_signals()
+        clean_up()
         try:
             ip("netns", "add", self.switch)
             ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
