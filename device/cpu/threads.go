@@ -196,7 +196,8 @@ type look struct {
 
 func (p *pool) look() look { return look{left: p.patient} }
 
-// more pauses, but not at first, and reports whether to look again.
+// more pauses, but not at first, and reports whether to look again. After patience
+// whoever else wants the processor gets it in between.
 func (l *look) more() bool {
 	const between = 16 // looks from one view of the clock to the next
 	if l.left == 0 {
@@ -205,8 +206,14 @@ func (l *look) more() bool {
 	switch {
 	case l.count == 0:
 		l.since = time.Now()
-	case l.count%between == 0 && time.Since(l.since) > l.left:
-		return false
+	case l.count%between == 0:
+		waited := time.Since(l.since)
+		if waited > l.left {
+			return false
+		}
+		if waited > patience {
+			yield()
+		}
 	default:
 		pause()
 	}
