@@ -71,27 +71,40 @@ class Hosts:
         end_on_signals()
         clean_up()
         try:
-            for h in "AB":
-                ip("netns", "add", self.name[h])
-            ip("link", "add", self.device["A"], "netns", self.name["A"], "type", "veth", "peer", "name", self.device["B"], "netns", self.name["B"])
-            for i, h in enumerate("AB"):
-                ip("-n", self.name[h], "addr", "add", f"10.77.0.{i + 1}/24", "dev", self.device[h])
-                ip("-n", self.name[h], "link", "set", self.device[h], "up")
-                ip("-n", self.name[h], "link", "set", "lo", "up")
-                if self.rate != "none":
-                    ip("netns", "exec", self.name[h], "tc", "qdisc", "add", "dev", self.device[h], "root", "tbf", "rate", self.rate, "burst", "256k", "latency", "50ms")
+            self.connect()
         except subprocess.CalledProcessError as e:
             self.__exit__()
-            sys.exit(f"hosts.py: {' '.join(e.cmd)}: {e.stderr.strip()}; nothing was tested")
+            sys.exit(f"{os.path.basename(sys.argv[0])}: {' '.join(e.cmd)}: {e.stderr.strip()}; nothing was tested")
         return self
+
+    def connect(self):
+        """Makes the hosts and the link."""
+        for name in self.namespaces():
+            ip("netns", "add", name)
+        ip("link", "add", self.device["A"], "netns", self.name["A"], "type", "veth", "peer", "name", self.device["B"], "netns", self.name["B"])
+        for i, h in enumerate("AB"):
+            self.address(i, h)
+            if self.rate != "none":
+                self.shape(self.name[h], self.device[h])
+
+    def namespaces(self):
+        return list(self.name.values())
+
+    def address(self, i, h):
+        ip("-n", self.name[h], "addr", "add", f"10.77.0.{i + 1}/24", "dev", self.device[h])
+        ip("-n", self.name[h], "link", "set", self.device[h], "up")
+        ip("-n", self.name[h], "link", "set", "lo", "up")
+
+    def shape(self, name, device):
+        ip("netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", "256k", "latency", "50ms")
 
     def __exit__(self, *_):
         for p in self.running:
             if p.poll() is None:
                 p.kill()
                 p.wait()
-        for h in "AB":
-            ip("netns", "del", self.name[h], check=False)
+        for name in self.namespaces():
+            ip("netns", "del", name, check=False)
 
     def down(self):
         ip("-n", self.name["A"], "link", "set", self.device["A"], "down")

@@ -5,11 +5,10 @@ after another put right. See README.md."""
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
-from hosts import Hosts, clean_up, end_on_signals, ip, refuse_unless_possible
+from hosts import Hosts, ip, refuse_unless_possible
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = "ABCD"
@@ -24,34 +23,22 @@ class Star(Hosts):
         self.device = {h: f"gsv{h}" for h in NAMES}
         self.switch = f"gs{os.getpid()}"
 
-    def __enter__(self):
-        end_on_signals()
-        clean_up()
-        try:
-            ip("netns", "add", self.switch)
-            ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
-            ip("-n", self.switch, "link", "set", "bridge", "up")
-            for i, h in enumerate(NAMES):
-                ip("netns", "add", self.name[h])
-                ip("link", "add", self.device[h], "netns", self.name[h], "type", "veth", "peer", "name", f"to{h}", "netns", self.switch)
-                ip("-n", self.name[h], "addr", "add", f"10.77.0.{i + 1}/24", "dev", self.device[h])
-                for name, device in ((self.name[h], self.device[h]), (self.name[h], "lo"), (self.switch, f"to{h}")):
-                    ip("-n", name, "link", "set", device, "up")
-                ip("-n", self.switch, "link", "set", f"to{h}", "master", "bridge")
-                for name, device in ((self.name[h], self.device[h]), (self.switch, f"to{h}")):  # both ways
-                    ip("netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", "256k", "latency", "50ms")
-        except subprocess.CalledProcessError as e:
-            self.__exit__()
-            sys.exit(f"staged.py: {' '.join(e.cmd)}: {e.stderr.strip()}; nothing was tested")
-        return self
+    def namespaces(self):
+        return [*super().namespaces(), self.switch]
 
-    def __exit__(self, *_):
-        for p in self.running:
-            if p.poll() is None:
-                p.kill()
-                p.wait()
-        for name in (*self.name.values(), self.switch):
-            ip("netns", "del", name, check=False)
+    def connect(self):
+        for name in self.namespaces():
+            ip("netns", "add", name)
+        ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
+        ip("-n", self.switch, "link", "set", "bridge", "up")
+        for i, h in enumerate(NAMES):
+            port = f"to{h}"
+            ip("link", "add", self.device[h], "netns", self.name[h], "type", "veth", "peer", "name", port, "netns", self.switch)
+            self.address(i, h)
+            ip("-n", self.switch, "link", "set", port, "up")
+            ip("-n", self.switch, "link", "set", port, "master", "bridge")
+            for name, device in ((self.name[h], self.device[h]), (self.switch, port)):  # both ways
+                self.shape(name, device)
 
 
 APART = ("fusion.overlap=false", "fusion.threshold_mb=0.001", "fusion.first_mb=0.001")
