@@ -30,7 +30,8 @@ func families() map[string]func() {
 		"windows512":   func() { windows(lanes16()) },
 		"halves512":    halves512,
 		"layers2":      layers,
-		"wire2":        wires, // of package wire, in ../../../wire
+		"wire2":        wires,     // of package wire, in ../../../wire
+		"floats512":    floats512, // of package pack, in ../../../wire/pack
 	}
 }
 

@@ -13,8 +13,11 @@ func TestCommittedAssemblyIsCurrent(t *testing.T) {
 	for family := range families() {
 		assembly, stubs := filepath.Join(t.TempDir(), "a.s"), filepath.Join(t.TempDir(), "stubs.go")
 		folder, pkg := "..", "cpu"
-		if family == "wire2" {
+		switch family {
+		case "wire2":
 			folder, pkg = "../../../wire", "wire"
+		case "floats512":
+			folder, pkg = "../../../wire/pack", "pack"
 		}
 		if out, err := exec.Command("go", "run", ".", "-family", family, "-out", assembly, "-stubs", stubs, "-pkg", pkg).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
