@@ -48,10 +48,12 @@ func (e *executor) init(g *Group) {
 	for _, s := range []*sender{&e.send, &e.beside} {
 		s.sent = sent
 		s.group, s.ctx, s.tag, s.latest = g, g.ctx, tag, &e.latest
+		s.packing = g.newPacking()
 		s.peer.Store(-1)
 	}
 	e.receive.init(g, g.ctx, tag, &e.latest)
 	e.receive.taken = make([]uint32, len(g.ranks))
+	e.receive.packing = g.newPacking()
 	e.sentCount.init()
 	e.actedCount.init()
 	e.beside.pace.other, e.beside.pace.own = &e.actedCount, &e.sentCount
@@ -134,6 +136,9 @@ func (e *executor) execute(prog *program, w *Work) error {
 	e.scratch, e.kept = grown(e.scratch, prog.scratch*size), grown(e.kept, prog.kept*size)
 	e.wire, e.codec = grown(e.wire, prog.wire), c.Codec
 	e.memory = [memories]device.Buf{c.In, c.Out, device.FromBytes(c.typ(), e.scratch), device.FromBytes(c.typ(), e.kept), device.FromU8(e.wire)}
+	for _, p := range []*packing{&e.send.packing, &e.beside.packing, &e.receive.packing} {
+		p.setCodec(c.Codec)
+	}
 	h := prog.header
 	h.sequence, h.bounds = w.sequence, h.bounds+c.agree
 	e.group.remember(h)

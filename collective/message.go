@@ -29,12 +29,15 @@ type receiver struct {
 	refused []bool   // by rank: the transport lends none of its bytes
 	taken   []uint32 // messages from each rank so far; nil: they are numbered otherwise
 	pace    pace
+	packing
+	unpacked []byte
 
 	// The message that is awaited.
 	peer int
 	want header
 	intake
-	at int // elements that have arrived
+	at   int // elements that have arrived
+	part int // and that the next small message has
 
 	small, more func([]byte) error // method values, made once
 	pair        [2]device.Buf
@@ -58,16 +61,13 @@ func (r *receiver) init(g *Group, ctx context.Context, tag Tag, latest *atomic.I
 func (r *receiver) receive(peer int, want header, in intake, needs []need) error {
 	r.peer, r.want, r.intake, r.at = peer, want, in, 0
 	r.pace.needs = needs
-	if r.taken != nil {
-		r.taken[peer]++
-		r.want.number = r.taken[peer]
-	}
+	r.count(peer)
 	size, unit := in.into.Size(), in.into.Type.Size()
 	if size <= smallLimit {
-		if err := r.pace.ready(r.ctx, 0, in.into.Len); err != nil {
-			return err
-		}
-		return r.message(headerSize+size, r.small)
+		return r.receiveSmall(in.into.Len)
+	}
+	if _, packs := r.packing.kind(peer, in.into); packs {
+		return r.receivePieces(peer)
 	}
 	r.stage = grown(r.stage, headerSize)
 	if err := r.group.transport.Recv(r.ctx, r.group.ranks[peer], r.tag, r.stage); err != nil {
@@ -102,6 +102,23 @@ func (r *receiver) receive(peer int, want header, in intake, needs []need) error
 	return nil
 }
 
+// count numbers a message from a peer.
+func (r *receiver) count(peer int) {
+	if r.taken != nil {
+		r.taken[peer]++
+		r.want.number = r.taken[peer]
+	}
+}
+
+// receiveSmall takes n elements that come in one message with their header.
+func (r *receiver) receiveSmall(n int) error {
+	if err := r.pace.ready(r.ctx, r.at, r.at+n); err != nil {
+		return err
+	}
+	r.part = n
+	return r.message(headerSize+n*r.into.Type.Size(), r.small)
+}
+
 func (r *receiver) passed(n int) {
 	r.at += n
 	r.pace.done(n)
@@ -125,11 +142,15 @@ func (r *receiver) message(length int, use func([]byte) error) error {
 }
 
 func (r *receiver) takeSmall(b []byte) error {
-	if want := headerSize + r.into.Size(); len(b) != want {
+	packed := len(b) > headerSize && b[packedFlag] == 1
+	if want := headerSize + r.part*r.into.Type.Size(); len(b) != want && !packed {
 		return r.explain(&LengthError{Peer: r.group.ranks[r.peer], Tag: r.tag, Want: want, Got: len(b), Head: b[:min(len(b), HeadSize)]})
 	}
 	if err := r.verify(b); err != nil {
 		return err
+	}
+	if packed {
+		return r.unpack(b[headerSize:])
 	}
 	r.take(b[headerSize:])
 	return nil

@@ -16,7 +16,8 @@ type sender struct {
 	peer   atomic.Int32 // the rank that it sends to, or -1
 	sent   []uint32     // messages to each rank so far; nil: they are numbered otherwise
 	stage  []byte
-	pace   pace
+	packing
+	pace pace
 
 	values, from int                    // elements of the message that is sent as it gets ready
 	unit         int                    // bytes of an element
@@ -28,25 +29,40 @@ type sender struct {
 func (s *sender) send(peer int, h header, values device.Buf, needs []need) error {
 	g, size := s.group, values.Size()
 	s.pace.needs = needs
-	if s.sent != nil {
-		s.sent[peer]++
-		h.number = s.sent[peer]
-	}
 	if size <= smallLimit {
-		if err := s.pace.ready(s.ctx, 0, values.Len); err != nil {
-			return err
-		}
-		s.stage = grown(s.stage, headerSize+size)
-		h.latest = s.latest.Load()
-		h.encode(s.stage)
-		copy(s.stage[headerSize:], values.Bytes())
-		s.pace.done(values.Len)
-		return g.transport.Send(s.ctx, g.ranks[peer], s.tag, s.stage)
+		return s.sendSmall(peer, h, values, 0, values.Len)
 	}
+	if _, packs := s.packing.kind(peer, values); packs {
+		return s.sendPieces(peer, h, values)
+	}
+	s.count(peer, &h)
 	s.peer.Store(int32(peer))
 	err := s.sendLarge(g.ranks[peer], h, values)
 	s.peer.Store(-1)
 	return err
+}
+
+// count numbers a message to a peer.
+func (s *sender) count(peer int, h *header) {
+	if s.sent != nil {
+		s.sent[peer]++
+		h.number = s.sent[peer]
+	}
+}
+
+// sendSmall sends elements lo to hi in one message with their header.
+func (s *sender) sendSmall(peer int, h header, values device.Buf, lo, hi int) error {
+	s.count(peer, &h)
+	if err := s.pace.ready(s.ctx, lo, hi); err != nil {
+		return err
+	}
+	values = values.Slice(lo, hi)
+	s.stage = grown(s.stage, s.stageFor(peer, values))
+	h.latest = s.latest.Load()
+	h.encode(s.stage)
+	message := s.put(peer, values)
+	s.pace.done(hi - lo)
+	return s.group.transport.Send(s.ctx, s.group.ranks[peer], s.tag, message)
 }
 
 // sendLarge sends the header when the first values are ready, then the values.

@@ -22,6 +22,7 @@ func Groups(t *testing.T, connect Connect) {
 		{"every operation", testEveryOperation},
 		{"several hosts", testSeveralHosts},
 		{"segments", testSegments},
+		{"packed", Packed},
 		{"parts of any size", testBounds},
 		{"simulation", testSimulation},
 		{"encoded values", testCodecs},

@@ -85,7 +85,7 @@ func TestConformanceOfVariants(t *testing.T) {
 		"encrypted":     func(c *Config) { c.TLS, c.Sockets, c.Retry = &TLS{}, 2, 3 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			commtest.Transports(t, func(tb testing.TB, n int) []collective.Transport {
+			connect := func(tb testing.TB, n int) []collective.Transport {
 				ranks, err := join(tb, n, change)
 				require.NoError(tb, err)
 				transports := make([]collective.Transport, n)
@@ -93,7 +93,9 @@ func TestConformanceOfVariants(t *testing.T) {
 					transports[i] = r
 				}
 				return transports
-			})
+			}
+			commtest.Transports(t, connect)
+			commtest.Packed(t, connect)
 		})
 	}
 }

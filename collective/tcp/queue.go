@@ -32,6 +32,8 @@ type receive struct {
 	tag     collective.Tag
 	buf     []byte
 	use     func([]byte) error // borrows the bytes instead, when buf is nil
+	whole   func([]byte) error // borrows all of buf in the end, which is gathered then
+	gather  []byte             // memory for that, kept
 	lent    *frame             // an eager message that is use's
 	posted  bool               // in its tag's queue
 	slot    int                // where the granted message arrives, -1: none

@@ -40,6 +40,9 @@ func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte,
 		<-r.done.c
 	}
 	err := r.err
+	if r.whole != nil && err == nil {
+		err = r.whole(r.buf)
+	}
 	if f := r.lent; f != nil {
 		if err == nil {
 			err = use(f.b)
@@ -47,7 +50,7 @@ func (l *link) receiveMessage(ctx context.Context, tag collective.Tag, b []byte,
 		l.transport.pool.put(f)
 	}
 	l.mu.Lock()
-	r.buf, r.use, r.lent, r.err = nil, nil, nil, nil
+	r.buf, r.use, r.whole, r.lent, r.err = nil, nil, nil, nil, nil
 	r.next = l.spare.receives
 	l.spare.receives = r
 	l.mu.Unlock()
@@ -61,7 +64,7 @@ func (l *link) newReceive(tag collective.Tag, b []byte, use func([]byte) error) 
 	} else {
 		l.spare.receives = r.next
 	}
-	*r = receive{tag: tag, buf: b, use: use, slot: -1, done: r.done.again()}
+	*r = receive{tag: tag, buf: b, use: use, gather: r.gather, slot: -1, done: r.done.again()}
 	return r
 }
 
@@ -123,6 +126,12 @@ func (l *link) match(r *receive, a *arrival) {
 		l.endSend(a.local, nil)
 		l.endReceive(r, err)
 	case fits:
+		if r.use != nil && len(l.sockets) > 1 { // its pieces come in any order
+			if cap(r.gather) < a.size {
+				r.gather = make([]byte, a.size)
+			}
+			r.buf, r.whole, r.use = r.gather[:a.size], r.use, nil
+		}
 		l.grant(r, a.id, a.size)
 	default:
 		l.push(header{kind: kindDiscard, id: a.id})

@@ -92,7 +92,7 @@ func (t *Transport) Hosts() [][]int { return t.hosts }
 func (t *Transport) Processes() [][]int { return nil }
 
 // Segment is a value of any length where received bytes can be lent in pieces, so
-// that a round trip is paid once. Else whole messages must be kept.
+// that a round trip is paid once. Else whole messages are gathered.
 func (t *Transport) Segment(peer int) int {
 	if peer == t.rank || len(t.links[peer].sockets) > 1 {
 		return 4 * collective.SegmentSize
@@ -127,14 +127,14 @@ func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []
 	return t.links[from].receiveMessage(ctx, tag, b, nil)
 }
 
-// RecvInPlace lends what has just been read, a large message piece by piece. It
-// is not offered for the own rank, nor where the pieces of a message come over
-// several sockets in any order. use may run on another goroutine.
+// RecvInPlace lends what has just been read, a large message piece by piece or,
+// where its pieces come over several sockets in any order, when all are there. It
+// is not offered for the own rank. use may run on another goroutine.
 func (t *Transport) RecvInPlace(ctx context.Context, from int, tag collective.Tag, use func([]byte) error) (bool, error) {
 	if !t.reaches(from) {
 		return false, fmt.Errorf("rank %d: receive from rank %d of %d", t.rank, from, len(t.links))
 	}
-	if len(t.links[from].sockets) != 1 {
+	if len(t.links[from].sockets) == 0 {
 		return false, nil
 	}
 	return true, t.links[from].receiveMessage(ctx, tag, nil, use)

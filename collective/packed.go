@@ -1,0 +1,167 @@
+package collective
+
+import (
+	"fmt"
+
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/wire/pack"
+)
+
+// What goes to another host is packed where GroupConfig.Packed says so, value by
+// value as package pack does, below plans and codecs, which do not know. A message
+// says in its header whether its values are: what has not become shorter goes as it
+// is. Messages that are packed are eager ones, of which nobody has to know the
+// length before, and large values go in pieces of them.
+const (
+	packedLeast = 4 << 10 // bytes of values that are worth it
+	packedPiece = smallLimit - smallLimit%1024
+	// packedWindow is how many pieces are sent between two answers; a sender is at
+	// most two windows ahead of its receiver, which is what the transport has to keep.
+	packedWindow = 32
+	packedFlag   = headerSize - 1 // the byte of a header that is 1 where values are packed
+)
+
+// FloatCodec is a Codec whose encoded values are 16-bit floats, little-endian: they
+// can be packed.
+type FloatCodec interface {
+	Codec
+	// Encoded is device.F16 or device.BF16, or device.U8 where they are none after all.
+	Encoded() device.Type
+}
+
+// packing says which of a group's values are packed.
+type packing struct {
+	apart []bool      // by rank: on another host; nil: nothing is packed
+	coded device.Type // what the bytes of the running call are
+}
+
+// newPacking is what one goroutine of the group goes by.
+func (g *Group) newPacking() packing {
+	if !g.config.Packed {
+		return packing{}
+	}
+	p := packing{apart: make([]bool, len(g.ranks))}
+	for _, host := range g.hosts {
+		here := false
+		for _, r := range host {
+			here = here || r == g.rank
+		}
+		for _, r := range host {
+			p.apart[r] = !here
+		}
+	}
+	return p
+}
+
+// setCodec is told of every call, before its values.
+func (p *packing) setCodec(c Codec) {
+	p.coded = device.U8
+	if floats, ok := c.(FloatCodec); ok {
+		p.coded = floats.Encoded()
+	}
+}
+
+// kind is how values for a peer or from it are packed; false: they are not.
+func (p *packing) kind(peer int, values device.Buf) (pack.Kind, bool) {
+	if p.apart == nil || !p.apart[peer] || values.Size() < packedLeast {
+		return 0, false
+	}
+	t := values.Type
+	if t == device.U8 {
+		t = p.coded
+	}
+	switch t {
+	case device.F32:
+		return pack.F32, true
+	case device.F16:
+		return pack.F16, true
+	case device.BF16:
+		return pack.BF16, true
+	}
+	return 0, false
+}
+
+// sendPieces sends large values for another host. It waits for the receiver where it
+// is too far ahead.
+func (s *sender) sendPieces(peer int, h header, values device.Buf) error {
+	s.peer.Store(int32(peer))
+	defer s.peer.Store(-1)
+	step := packedPiece / values.Type.Size()
+	for lo, sent := 0, 0; lo < values.Len; lo, sent = lo+step, sent+1 {
+		if sent >= 2*packedWindow && sent%packedWindow == 0 {
+			if err := s.group.transport.Recv(s.ctx, s.group.ranks[peer], s.group.tag(answerChannel), nil); err != nil {
+				return err
+			}
+		}
+		if err := s.sendSmall(peer, h, values, lo, min(lo+step, values.Len)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put stores values behind the header in the stage, packed if that is shorter, and
+// returns the message.
+func (s *sender) put(peer int, values device.Buf) []byte {
+	b := values.Bytes()
+	kind, packs := s.packing.kind(peer, values)
+	if packs {
+		n := pack.Encode(s.stage[headerSize:], b, kind)
+		if packs = n < len(b); packs {
+			s.stage[packedFlag] = 1
+			return s.stage[:headerSize+n]
+		}
+	}
+	return s.stage[:headerSize+copy(s.stage[headerSize:], b)]
+}
+
+// stageFor is the memory that a message with values needs while it is made.
+func (s *sender) stageFor(peer int, values device.Buf) int {
+	if kind, packs := s.packing.kind(peer, values); packs {
+		return headerSize + pack.Bound(kind, values.Size()/kind.Size())
+	}
+	return headerSize + values.Size()
+}
+
+// receivePieces is the other side of sendPieces.
+func (r *receiver) receivePieces(peer int) error {
+	step := packedPiece / r.into.Type.Size()
+	pieces := (r.into.Len + step - 1) / step
+	for piece := range pieces {
+		if piece > 0 {
+			r.count(peer)
+		}
+		if err := r.receiveSmall(min(step, r.into.Len-r.at)); err != nil {
+			return err
+		}
+		if done := piece + 1; done%packedWindow == 0 && done+packedWindow < pieces {
+			if err := r.group.transport.Send(r.ctx, r.group.ranks[peer], r.group.tag(answerChannel), nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unpack stores or reduces the packed values of a message.
+func (r *receiver) unpack(b []byte) error {
+	part := r.into.Slice(r.at, r.at+r.part)
+	kind, packs := r.packing.kind(r.peer, part)
+	if !packs {
+		return &peerFailure{r.peer, fmt.Errorf("it has packed %d %v, which is not asked for", part.Len, part.Type)}
+	}
+	values := part.Bytes()
+	if r.reduce {
+		r.unpacked = grown(r.unpacked, len(values))
+		values = r.unpacked
+	}
+	if err := pack.Decode(values, b, kind); err != nil {
+		return &peerFailure{r.peer, fmt.Errorf("its packed values: %w", err)}
+	}
+	if r.reduce {
+		r.take(values)
+	} else {
+		r.passed(part.Len)
+	}
+	return nil
+}

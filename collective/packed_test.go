@@ -1,0 +1,223 @@
+package collective_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/wire"
+)
+
+// counting counts the bytes that go to other hosts, and may spoil them.
+type counting struct {
+	collective.Transport
+	bytes *atomic.Int64
+	spoil bool
+}
+
+func (c *counting) Send(ctx context.Context, to int, tag collective.Tag, b []byte) error {
+	for _, host := range c.Hosts() {
+		if slices.Contains(host, to) && !slices.Contains(host, c.Rank()) {
+			c.bytes.Add(int64(len(b)))
+		}
+	}
+	if c.spoil && len(b) > 4096 {
+		b = slices.Clone(b)
+		b[collective.HeadSize] = 77 // no kind of a block
+	}
+	return c.Transport.Send(ctx, to, tag, b)
+}
+
+// packedGroups are groups over such transports.
+func packedGroups(t *testing.T, hosts [][]int, c collective.GroupConfig, spoil bool) ([]*collective.Group, *atomic.Int64) {
+	bytes := &atomic.Int64{}
+	groups := make([]*collective.Group, len(slices.Concat(hosts...)))
+	for r, transport := range inproc.NewOn(hosts) {
+		groups[r] = collective.NewGroup(&counting{transport, bytes, spoil}, c)
+		t.Cleanup(func() {
+			require.NoError(t, groups[r].Close())
+			require.NoError(t, transport.Close())
+		})
+	}
+	return groups, bytes
+}
+
+// gradients are n values that shrink, or any bits.
+func gradients(seed uint64, typ device.Type, n int, wild bool) device.Buf {
+	r := rand.New(rand.NewPCG(seed, 7))
+	b := make([]byte, n*typ.Size()+4)
+	for i := range n {
+		bits := math.Float32bits(float32(r.NormFloat64()))
+		switch {
+		case wild:
+			bits = r.Uint32()
+		case typ == device.F16:
+			bits = bits&0x80000000 | (0x3800+uint32(r.IntN(0x800)))<<16
+		}
+		at := b[i*typ.Size():]
+		if typ == device.F32 {
+			binary.LittleEndian.PutUint32(at, bits)
+		} else {
+			binary.LittleEndian.PutUint16(at, uint16(bits>>16))
+		}
+	}
+	return device.FromBytes(typ, b[:n*typ.Size()])
+}
+
+// packedCase is a call of every rank.
+type packedCase struct {
+	kind      plan.Kind
+	typ       device.Type
+	length    int
+	algorithm string
+	wild      bool
+	codec     collective.Codec
+}
+
+// run returns what the ranks have in the end, and the bytes that went between hosts.
+func (c packedCase) run(t *testing.T, hosts [][]int, packed bool) ([][]byte, int64) {
+	groups, sent := packedGroups(t, hosts, collective.GroupConfig{Links: slow, Packed: packed}, false)
+	out := make([][]byte, len(groups))
+	var all errgroup.Group
+	for r, g := range groups {
+		all.Go(func() error {
+			n := c.length
+			in := gradients(uint64(r), c.typ, n, c.wild)
+			call := collective.Call{Kind: c.kind, Algorithm: c.algorithm, In: in, Codec: c.codec}
+			if c.kind == plan.AllGather {
+				bounds := plan.Cut(n, len(groups))
+				call.In, call.Out = in.Slice(bounds[r], bounds[r+1]), gradients(9, c.typ, n, true)
+			}
+			if err := collective.Run(context.Background(), g, call); err != nil {
+				return err
+			}
+			if out[r] = call.In.Bytes(); call.Out.Len > 0 {
+				out[r] = call.Out.Bytes()
+			}
+			return nil
+		})
+	}
+	require.NoError(t, all.Wait())
+	return out, sent.Load()
+}
+
+// Packed or not, calls give the same bits, NaN of any bits too, and gradients are
+// fewer bytes on their way; any bits are not more.
+func TestPacked(t *testing.T) {
+	layouts, types := [][][]int{{{0, 1}, {2, 3}}, alone(2), alone(3)}, []device.Type{device.F32, device.F16, device.BF16, device.I32}
+	if testing.Short() {
+		layouts, types = layouts[:1], types[:2]
+	}
+	for _, hosts := range layouts {
+		for _, typ := range types {
+			for _, c := range []packedCase{
+				{plan.AllReduce, typ, 20, "ring", false, nil},
+				{plan.AllReduce, typ, 40_001, "ring", false, nil},
+				{plan.AllReduce, typ, 300_007, "", false, nil},
+				{plan.AllReduce, typ, 300_007, "tree", false, nil},
+				{plan.AllGather, typ, 200_001, "", false, nil},
+				{plan.AllGather, typ, 100_001, "", true, nil},
+				{plan.ReduceScatter, typ, 200_001, "", false, nil},
+				{plan.Broadcast, typ, 50_001, "", false, nil},
+				{plan.AllToAll, typ, 100_002 * len(hosts), "", false, nil},
+			} {
+				name := fmt.Sprintf("%v, %+v", hosts, c)
+				want, plain := c.run(t, hosts, false)
+				got, packed := c.run(t, hosts, true)
+				require.Equal(t, want, got, name)
+				most := map[device.Type]float64{device.F32: 0.85, device.F16: 0.87, device.BF16: 0.7}[typ]
+				if most == 0 || c.length < 100 || c.wild {
+					most = 1.003 // pieces have headers of their own
+				}
+				require.LessOrEqual(t, float64(packed), most*float64(plain), name)
+			}
+		}
+	}
+}
+
+// halves sends 16-bit floats.
+type halves struct {
+	*wire.Half
+	typ device.Type
+}
+
+func (h halves) Begin([]float32, int)                       {}
+func (h halves) Encode(dst []byte, src []float32, _ int)    { h.Half.Encode(dst, src, 0) }
+func (h halves) EncodeSum(dst []byte, sum []float32, _ int) { h.Half.Encode(dst, sum, 0) }
+func (h halves) Encoded() device.Type                       { return h.typ }
+
+// TestPackedCodec: what a Codec makes of floats is packed too.
+func TestPackedCodec(t *testing.T) {
+	for typ, most := range map[device.Type]float64{device.F16: 0.88, device.BF16: 0.7, device.U8: 1} {
+		codec := halves{wire.NewHalf(typ == device.BF16), typ}
+		c := packedCase{plan.AllReduce, device.F32, 300_007, "", false, codec}
+		want, plain := c.run(t, alone(3), false)
+		got, packed := c.run(t, alone(3), true)
+		require.Equal(t, want, got, typ)
+		require.LessOrEqual(t, float64(packed), most*float64(plain), typ)
+	}
+}
+
+// TestPackedWindow: values of many pieces wait for their receiver and come whole.
+func TestPackedWindow(t *testing.T) {
+	for _, length := range []int{64 * 16128, 64*16128 + 1, 96 * 16128, 3_000_000} { // about the ends of windows
+		c := packedCase{plan.Broadcast, device.F32, length, "ring", false, nil}
+		want, _ := c.run(t, alone(2), false)
+		got, _ := c.run(t, alone(2), true)
+		require.Equal(t, want, got, length)
+	}
+}
+
+// TestPackedSpoilt: bytes that are no packed values are an error on all ranks, which
+// says whose they are.
+func TestPackedSpoilt(t *testing.T) {
+	groups, _ := packedGroups(t, alone(2), collective.GroupConfig{Packed: true, Timeout: time.Minute}, true)
+	errs := make([]error, 2)
+	var all errgroup.Group
+	for r, g := range groups {
+		all.Go(func() error {
+			call := collective.Call{Kind: plan.Broadcast, In: gradients(1, device.F32, 10_000, false)}
+			if errs[r] = collective.Run(context.Background(), g, call); errs[r] == nil {
+				errs[r] = collective.Barrier(context.Background(), g)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, all.Wait())
+	var failure *collective.PeerError
+	require.True(t, errors.As(errs[1], &failure), errs[1])
+	require.Equal(t, 0, failure.Peer)
+	require.ErrorContains(t, errs[1], "its packed values: a packed block of unknown kind 77")
+	require.Error(t, errs[0])
+}
+
+// TestPackedSteady: a call of a known shape allocates no memory for its values.
+func TestPackedSteady(t *testing.T) {
+	groups, _ := packedGroups(t, alone(2), collective.GroupConfig{Links: slow, Packed: true}, false)
+	values := []device.Buf{gradients(1, device.F32, 200_000, false), gradients(2, device.F32, 200_000, false)}
+	step := func() {
+		var all errgroup.Group
+		for r, g := range groups {
+			all.Go(func() error {
+				return collective.Run(context.Background(), g, collective.Call{Kind: plan.AllReduce, In: values[r]})
+			})
+		}
+		require.NoError(t, all.Wait())
+	}
+	step()
+	require.Less(t, testing.AllocsPerRun(5, step), 60.0) // goroutines and messages of the transport, not one a piece
+}
