@@ -149,7 +149,7 @@ func exactCodec(ctx context.Context, g collective.Comm, length int, acrossHosts 
 				return err
 			}
 			if !bytes.Equal(out.Bytes(), want.Bytes()) {
-				return fmt.Errorf("%v of %d encoded values, in place %v: got %v, want %v", op, length, inPlace, first(unpack(out)), first(unpack(want)))
+				return fmt.Errorf("%v of %d encoded values, in place %v: got %v, want %v", op, length, inPlace, unpack(out), unpack(want))
 			}
 			if !inPlace && !bytes.Equal(before, in.Bytes()) {
 				return fmt.Errorf("%v of %d encoded values: the input was changed", op, length)

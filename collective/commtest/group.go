@@ -101,6 +101,10 @@ func types() []device.Type {
 	if testing.Short() {
 		return []device.Type{device.F32, device.BF16, device.I64, device.U8}
 	}
+	return allTypes()
+}
+
+func allTypes() []device.Type {
 	return []device.Type{device.F32, device.F16, device.BF16, device.F64, device.I32, device.I64, device.I8, device.U8}
 }
 

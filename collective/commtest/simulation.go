@@ -17,6 +17,7 @@ import (
 // simulation to the bit, on random floats, which tell orders of addition apart.
 func testSimulation(t *testing.T, connect Connect) {
 	for _, n := range rankCounts(1, 2, 3, 4, 5, 6, 7, 8) {
+		shared := newVectors(n, 0)
 		groups(t, connect, n, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
 			for _, a := range plan.Algorithms() {
 				for _, k := range a.Kinds {
@@ -25,7 +26,7 @@ func testSimulation(t *testing.T, connect Connect) {
 						lengths = append(lengths, 60_011) // large messages
 					}
 					for _, length := range lengths {
-						if err := simulate(ctx, g, a, k, length); err != nil {
+						if err := simulate(ctx, g, a, k, length, shared); err != nil {
 							return fmt.Errorf("%v of %d by %s on %d ranks: %w", k, length, a.Name, n, err)
 						}
 					}
@@ -36,8 +37,8 @@ func testSimulation(t *testing.T, connect Connect) {
 	}
 }
 
-// simulate runs one call and its plan's simulation.
-func simulate(ctx context.Context, g *collective.Group, a plan.Algorithm, k plan.Kind, length int) error {
+// simulate runs one call and compares it with its plan's simulation.
+func simulate(ctx context.Context, g *collective.Group, a plan.Algorithm, k plan.Kind, length int, shared *vectors) error {
 	n, me, root := g.Size(), g.Rank(), length%g.Size()
 	if k == plan.AllToAll || slices.Contains(a.Relays, k) {
 		length -= length % n
@@ -54,19 +55,22 @@ func simulate(ctx context.Context, g *collective.Group, a plan.Algorithm, k plan
 		total, first = length/n*p.Chunks, length
 		bounds = plan.Cut(total, p.Chunks)
 	}
-	vectors, cuts := make([][]float32, n), make([][]int, n)
-	for r := range n {
-		rng := rand.New(rand.NewPCG(uint64(r), uint64(length)))
-		cuts[r], vectors[r] = bounds, make([]float32, total)
-		for i := range vectors[r] {
-			vectors[r][i] = float32(rng.NormFloat64())
+	inputs, wants, err := shared.oracle(fmt.Sprintf("%v of %d by %s", k, length, a.Name), func() (inputs, wants [][]float32, err error) {
+		cuts := make([][]int, n)
+		for r := range n {
+			rng := rand.New(rand.NewPCG(uint64(r), uint64(length)))
+			v := make([]float32, total)
+			for i := range v {
+				v[i] = float32(rng.NormFloat64())
+			}
+			cuts[r], inputs, wants = bounds, append(inputs, v), append(wants, slices.Clone(v))
 		}
-	}
-	whole := slices.Clone(vectors[me])
-	if err := plan.Simulate(p, vectors, cuts, addFloats); err != nil {
+		return inputs, wants, plan.Simulate(p, wants, cuts, addFloats)
+	})
+	if err != nil {
 		return err
 	}
-	want := vectors[me]
+	whole, want := slices.Clone(inputs[me]), wants[me]
 	isRoot := me == root || !k.Rooted()
 	c := collective.Call{Kind: k, Root: root, Algorithm: a.Name}
 	own := func(v []float32) device.Buf { return device.FromF32(v[parts[me]:parts[me+1]]) }
@@ -89,14 +93,14 @@ func simulate(ctx context.Context, g *collective.Group, a plan.Algorithm, k plan
 			want = nil
 		}
 	}
-	before := slices.Clone(c.In.F32())
+	before := clone(c.In)
 	if err := g.Start(ctx, c).Wait(ctx); err != nil {
 		return err
 	}
 	switch {
 	case want != nil && !bytes.Equal(c.Out.Bytes(), device.FromF32(want).Bytes()):
 		return fmt.Errorf("rank %d differs from the simulation", me)
-	case !bytes.Equal(c.In.Bytes(), device.FromF32(before).Bytes()):
+	case !bytes.Equal(c.In.Bytes(), before.Bytes()):
 		return fmt.Errorf("rank %d: the input was changed", me)
 	}
 	return nil

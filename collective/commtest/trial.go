@@ -22,11 +22,12 @@ type trial struct {
 	sizes     [][]int // AllToAll: elements from rank i to rank j
 	algorithm string
 	inPlace   bool
-	known     *sums // nil: none are kept
+	memory    device.Buf // of the group, for calls in place; none: any
+	shared    *vectors   // of all ranks of this process, summed; nil: each makes its own
 }
 
 func (tr trial) String() string {
-	return fmt.Sprintf("%v %v of %d %v, root %d, by %s, in place %v", tr.kind, tr.op, tr.length, tr.typ, tr.root, tr.algorithm, tr.inPlace)
+	return fmt.Sprintf("%v %v of %d %v, root %d, by %s, in place %v, registered %v", tr.kind, tr.op, tr.length, tr.typ, tr.root, tr.algorithm, tr.inPlace, tr.memory.Len > 0)
 }
 
 // run starts the call on this rank and compares its result.
@@ -40,77 +41,99 @@ func (tr trial) run(ctx context.Context, g collective.Comm) error {
 	if tr.kind != plan.AllToAll {
 		c.InBounds = tr.bounds
 	}
-	var want []float64
-	whole := func(r int) []float64 { return tr.values(n, r, 0, tr.length) }
-	part := func(r int) []float64 { return tr.values(n, r, parts[r], parts[r+1]) }
+	var want []device.Buf // one after the other
+	whole := func(r int) device.Buf { return tr.input(n, r, 0, tr.length) }
+	part := func(r int) device.Buf { return tr.input(n, r, parts[r], parts[r+1]) }
 	isRoot := me == tr.root
 	switch tr.kind {
 	case plan.Barrier:
 	case plan.AllReduce, plan.Reduce:
-		c.In = pack(tr.typ, whole(me))
+		c.In, c.Out = whole(me), empty(tr.typ, tr.length)
 		if tr.kind == plan.AllReduce || isRoot {
-			want = tr.combined(n, 0, tr.length)
+			want = []device.Buf{tr.sum(n, 0, tr.length)}
 		}
-		c.Out = pack(tr.typ, make([]float64, tr.length))
 	case plan.Broadcast:
-		c.In = pack(tr.typ, whole(me))
-		want = whole(tr.root)
-		c.Out = pack(tr.typ, make([]float64, tr.length))
+		c.In, c.Out = whole(me), empty(tr.typ, tr.length)
+		want = []device.Buf{whole(tr.root)}
 	case plan.AllGather, plan.Gather:
-		c.In = pack(tr.typ, part(me))
+		c.In = part(me)
 		if tr.kind == plan.AllGather || isRoot {
+			c.Out = empty(tr.typ, tr.length)
 			for r := range n {
-				want = append(want, part(r)...)
+				want = append(want, part(r))
 			}
-			c.Out = pack(tr.typ, make([]float64, tr.length))
-		}
-		if tr.inPlace && c.Out.Len > 0 {
-			copy(c.Out.Slice(parts[me], parts[me+1]).Bytes(), c.In.Bytes())
-			c.In = c.Out
 		}
 	case plan.ReduceScatter:
-		c.In = pack(tr.typ, whole(me))
-		c.Out = pack(tr.typ, make([]float64, parts[me+1]-parts[me]))
-		want = tr.combined(n, parts[me], parts[me+1])
+		c.In, c.Out = whole(me), empty(tr.typ, parts[me+1]-parts[me])
+		want = []device.Buf{tr.sum(n, parts[me], parts[me+1])}
 	case plan.Scatter:
-		c.Out = pack(tr.typ, make([]float64, parts[me+1]-parts[me]))
-		want = tr.values(n, tr.root, parts[me], parts[me+1])
+		c.Out = empty(tr.typ, parts[me+1]-parts[me])
+		want = []device.Buf{tr.input(n, tr.root, parts[me], parts[me+1])}
 		if isRoot {
-			c.In = pack(tr.typ, whole(me))
-		} else if tr.inPlace {
-			c.In = c.Out
+			c.In = whole(me)
 		}
 	case plan.AllToAll:
 		want = tr.allToAll(&c, n, me)
 	}
-	result := c.Out
-	before := bytes.Clone(c.In.Bytes())
+	before, result := c.In, c.Out
 	if tr.inPlace {
-		tr.place(&c, &result, parts, me, isRoot)
+		result = tr.place(&c, parts, me, isRoot)
+	} else {
+		c.In = clone(before)
 	}
 	if err := g.Start(ctx, c).Wait(ctx); err != nil {
 		return fmt.Errorf("%v: %w", tr, err)
 	}
-	if !tr.inPlace && !bytes.Equal(before, c.In.Bytes()) {
+	if !tr.inPlace && !bytes.Equal(before.Bytes(), c.In.Bytes()) {
 		return fmt.Errorf("%v: the input was changed", tr)
 	}
-	if want != nil && !bytes.Equal(result.Bytes(), pack(tr.typ, want).Bytes()) {
-		return fmt.Errorf("%v: got %v, want %v", tr, first(unpack(result)), first(want))
+	at := 0
+	for i, w := range want {
+		if at+w.Len > result.Len {
+			return fmt.Errorf("%v: a result of %d elements", tr, result.Len)
+		}
+		got := result.Slice(at, at+w.Len)
+		if !bytes.Equal(got.Bytes(), w.Bytes()) {
+			return fmt.Errorf("%v: part %d: got %v, want %v", tr, i, unpack(got), unpack(w))
+		}
+		at += w.Len
+	}
+	if want != nil && at != result.Len {
+		return fmt.Errorf("%v: a result of %d elements, not %d", tr, result.Len, at)
 	}
 	return nil
 }
 
-// place turns an out-of-place call into its in-place form.
-func (tr trial) place(c *collective.Call, result *device.Buf, parts []int, me int, isRoot bool) {
-	c.Out = device.Buf{Type: tr.typ}
-	*result = c.In
-	if tr.kind == plan.ReduceScatter || tr.kind == plan.Scatter && isRoot {
-		*result = c.In.Slice(parts[me], parts[me+1])
+// place turns an out-of-place call into its in-place form, in memory of its own
+// or of the group, and returns where its result will be.
+func (tr trial) place(c *collective.Call, parts []int, me int, isRoot bool) (result device.Buf) {
+	own := func(b device.Buf) device.Buf {
+		if tr.memory.Len == 0 {
+			return clone(b)
+		}
+		own := tr.memory.As(tr.typ).Slice(0, b.Len)
+		copy(own.Bytes(), b.Bytes())
+		return own
 	}
+	switch {
+	case tr.kind == plan.AllGather || tr.kind == plan.Gather && isRoot:
+		c.Out = own(c.Out)
+		copy(c.Out.Slice(parts[me], parts[me+1]).Bytes(), c.In.Bytes())
+		c.In = c.Out
+	case tr.kind == plan.Scatter && !isRoot:
+		c.In = c.Out
+	default:
+		c.In = own(c.In)
+	}
+	c.Out = device.Buf{Type: tr.typ}
+	if tr.kind == plan.ReduceScatter || tr.kind == plan.Scatter && isRoot {
+		return c.In.Slice(parts[me], parts[me+1])
+	}
+	return c.In
 }
 
 // allToAll fills the call's buffers; sizes may differ per pair.
-func (tr trial) allToAll(c *collective.Call, n, me int) (want []float64) {
+func (tr trial) allToAll(c *collective.Call, n, me int) (want []device.Buf) {
 	size := func(from, to int) int {
 		if tr.sizes != nil {
 			if tr.inPlace { // in place needs equal parts both ways
@@ -120,20 +143,38 @@ func (tr trial) allToAll(c *collective.Call, n, me int) (want []float64) {
 		}
 		return (tr.length + n - 1) / n
 	}
-	part := func(from, to int) []float64 {
-		return tr.values(n, from, 1000*to, 1000*to+size(from, to))
+	part := func(from, to int) device.Buf {
+		return tr.input(n, from, 1000*to, 1000*to+size(from, to))
 	}
-	var in []float64
 	inBounds, outBounds := []int{0}, []int{0}
 	for r := range n {
-		in, want = append(in, part(me, r)...), append(want, part(r, me)...)
-		inBounds, outBounds = append(inBounds, len(in)), append(outBounds, len(want))
+		want = append(want, part(r, me))
+		inBounds, outBounds = append(inBounds, inBounds[r]+size(me, r)), append(outBounds, outBounds[r]+size(r, me))
 	}
-	c.In, c.Out = pack(tr.typ, in), pack(tr.typ, make([]float64, len(want)))
+	c.In, c.Out = empty(tr.typ, inBounds[n]), empty(tr.typ, outBounds[n])
+	for r := range n {
+		copy(c.In.Slice(inBounds[r], inBounds[r+1]).Bytes(), part(me, r).Bytes())
+	}
 	if tr.sizes != nil {
 		c.InBounds, c.OutBounds = inBounds, outBounds
 	}
 	return want
+}
+
+// input returns rank r's elements [lo, hi), which are only read.
+func (tr trial) input(n, r, lo, hi int) device.Buf {
+	if tr.shared != nil {
+		return tr.shared.input(tr.typ, r, lo, hi)
+	}
+	return pack(tr.typ, tr.values(n, r, lo, hi))
+}
+
+// sum returns the reduction of all ranks' elements [lo, hi), which is only read.
+func (tr trial) sum(n, lo, hi int) device.Buf {
+	if tr.shared != nil {
+		return tr.shared.sum(tr.typ, tr.length).Slice(lo, hi)
+	}
+	return pack(tr.typ, tr.combined(n, lo, hi))
 }
 
 // values are rank r's elements [lo, hi): small integers, such that no result of
@@ -159,11 +200,6 @@ func (tr trial) values(n, r, lo, hi int) []float64 {
 
 // combined is the reduction of all ranks' elements [lo, hi).
 func (tr trial) combined(n, lo, hi int) []float64 {
-	if tr.known != nil {
-		kept := tr.known
-		tr.known = nil
-		return kept.of(n, tr.length, func() []float64 { return tr.combined(n, 0, tr.length) })[lo:hi]
-	}
 	v := tr.values(n, 0, lo, hi)
 	for r := 1; r < n; r++ {
 		for i, x := range tr.values(n, r, lo, hi) {
@@ -189,29 +225,43 @@ func (tr trial) combined(n, lo, hi int) []float64 {
 
 // pack makes a buffer of small integers; they are exact in every type.
 func pack(t device.Type, v []float64) device.Buf {
-	b := device.FromBytes(t, make([]byte, len(v)*t.Size()))
-	for i, x := range v {
-		switch t {
-		case device.F32:
-			b.F32()[i] = float32(x)
-		case device.F64:
-			b.F64()[i] = x
-		case device.I32:
-			b.I32()[i] = int32(x)
-		case device.I64:
-			b.I64()[i] = int64(x)
-		case device.I8:
-			b.I8()[i] = int8(x)
-		case device.U8:
-			b.Bytes()[i] = byte(x)
-		case device.BF16:
-			b.U16()[i] = uint16(math.Float32bits(float32(x)) >> 16)
-		case device.F16:
-			b.U16()[i] = half(x)
+	b := empty(t, len(v))
+	switch t {
+	case device.F32:
+		convert(b.F32(), v)
+	case device.F64:
+		convert(b.F64(), v)
+	case device.I32:
+		convert(b.I32(), v)
+	case device.I64:
+		convert(b.I64(), v)
+	case device.I8:
+		convert(b.I8(), v)
+	case device.U8:
+		convert(b.Bytes(), v)
+	case device.BF16:
+		for i, to := 0, b.U16(); i < len(v); i++ {
+			to[i] = uint16(math.Float32bits(float32(v[i])) >> 16)
+		}
+	case device.F16:
+		for i, to := 0, b.U16(); i < len(v); i++ {
+			to[i] = half(v[i])
 		}
 	}
 	return b
 }
+
+func convert[T float32 | float64 | int32 | int64 | int8 | byte](to []T, from []float64) {
+	for i, x := range from {
+		to[i] = T(x)
+	}
+}
+
+func empty(t device.Type, length int) device.Buf {
+	return device.FromBytes(t, make([]byte, length*t.Size()))
+}
+
+func clone(b device.Buf) device.Buf { return device.FromBytes(b.Type, bytes.Clone(b.Bytes())) }
 
 // half is a small integer as a 16-bit float.
 func half(x float64) uint16 {
@@ -222,7 +272,9 @@ func half(x float64) uint16 {
 	return uint16(bits>>16&0x8000) | uint16((bits&0x7fffffff-112<<23)>>13)
 }
 
+// unpack is the way back, of the first elements; halves stay as they are.
 func unpack(b device.Buf) []float64 {
+	b = b.Slice(0, min(b.Len, 16))
 	v := make([]float64, b.Len)
 	for i := range v {
 		switch b.Type {
@@ -239,10 +291,8 @@ func unpack(b device.Buf) []float64 {
 		case device.U8:
 			v[i] = float64(b.Bytes()[i])
 		default:
-			v[i] = float64(b.U16()[i]) // raw
+			v[i] = float64(b.U16()[i])
 		}
 	}
 	return v
 }
-
-func first(v []float64) []float64 { return v[:min(len(v), 16)] }
