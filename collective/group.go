@@ -27,10 +27,10 @@ type GroupConfig struct {
 	Algorithm string
 	// Links is what that choice reckons with.
 	Links plan.Links
-	// Packed has floats packed without loss (package pack) in calls' messages between
-	// hosts, which pays on slow links: PackingPays. Exchanges are not packed. It needs
-	// a transport that always offers RecvInPlace between hosts.
-	Packed bool
+	// Packed says which calls' messages have their floats packed without loss (package
+	// pack), which pays on slow links: PackingPays. Exchanges are not packed. It needs
+	// a transport that always offers RecvInPlace where it packs.
+	Packed Packing
 	// Events receives the spans Call and CallWait, of Exchange on the lanes
 	// "NAME send" and "NAME receive"; nil drops them.
 	Events *observe.Recorder

@@ -20,9 +20,11 @@ import (
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/wire"
+	"github.com/gradfusion/gradfusion/wire/pack"
 )
 
-// counting counts the bytes that go to other hosts, and may spoil them.
+// counting counts the bytes that go to other hosts, where there are some, and may spoil
+// them.
 type counting struct {
 	collective.Transport
 	bytes *atomic.Int64
@@ -31,7 +33,7 @@ type counting struct {
 
 func (c *counting) Send(ctx context.Context, to int, tag collective.Tag, b []byte) error {
 	for _, host := range c.Hosts() {
-		if slices.Contains(host, to) && !slices.Contains(host, c.Rank()) {
+		if slices.Contains(host, to) && (len(c.Hosts()) == 1 || !slices.Contains(host, c.Rank())) {
 			c.bytes.Add(int64(len(b)))
 		}
 	}
@@ -85,11 +87,11 @@ type packedCase struct {
 	length    int
 	algorithm string
 	wild      bool
-	codec     collective.Codec
+	wire      string
 }
 
 // run returns what the ranks have in the end, and the bytes that went between hosts.
-func (c packedCase) run(t *testing.T, hosts [][]int, packed bool) ([][]byte, int64) {
+func (c packedCase) run(t *testing.T, hosts [][]int, packed collective.Packing) ([][]byte, int64) {
 	groups, sent := packedGroups(t, hosts, collective.GroupConfig{Links: slow, Packed: packed}, false)
 	out := make([][]byte, len(groups))
 	var all errgroup.Group
@@ -97,7 +99,14 @@ func (c packedCase) run(t *testing.T, hosts [][]int, packed bool) ([][]byte, int
 		all.Go(func() error {
 			n := c.length
 			in := gradients(uint64(r), c.typ, n, c.wild)
-			call := collective.Call{Kind: c.kind, Algorithm: c.algorithm, In: in, Codec: c.codec}
+			call := collective.Call{Kind: c.kind, Algorithm: c.algorithm, In: in}
+			if c.wire != "" {
+				format, err := wire.New(wire.Config{Name: c.wire})
+				if err != nil {
+					return err
+				}
+				call.Codec = &wire.Codec{Format: format}
+			}
 			if c.kind == plan.AllGather {
 				bounds := plan.Cut(n, len(groups))
 				call.In, call.Out = in.Slice(bounds[r], bounds[r+1]), gradients(9, c.typ, n, true)
@@ -125,19 +134,19 @@ func TestPacked(t *testing.T) {
 	for _, hosts := range layouts {
 		for _, typ := range types {
 			for _, c := range []packedCase{
-				{plan.AllReduce, typ, 20, "ring", false, nil},
-				{plan.AllReduce, typ, 40_001, "ring", false, nil},
-				{plan.AllReduce, typ, 300_007, "", false, nil},
-				{plan.AllReduce, typ, 300_007, "tree", false, nil},
-				{plan.AllGather, typ, 200_001, "", false, nil},
-				{plan.AllGather, typ, 100_001, "", true, nil},
-				{plan.ReduceScatter, typ, 200_001, "", false, nil},
-				{plan.Broadcast, typ, 50_001, "", false, nil},
-				{plan.AllToAll, typ, 100_002 * len(hosts), "", false, nil},
+				{plan.AllReduce, typ, 20, "ring", false, ""},
+				{plan.AllReduce, typ, 40_001, "ring", false, ""},
+				{plan.AllReduce, typ, 300_007, "", false, ""},
+				{plan.AllReduce, typ, 300_007, "tree", false, ""},
+				{plan.AllGather, typ, 200_001, "", false, ""},
+				{plan.AllGather, typ, 100_001, "", true, ""},
+				{plan.ReduceScatter, typ, 200_001, "", false, ""},
+				{plan.Broadcast, typ, 50_001, "", false, ""},
+				{plan.AllToAll, typ, 100_002 * len(hosts), "", false, ""},
 			} {
 				name := fmt.Sprintf("%v, %+v", hosts, c)
-				want, plain := c.run(t, hosts, false)
-				got, packed := c.run(t, hosts, true)
+				want, plain := c.run(t, hosts, collective.PackNothing)
+				got, packed := c.run(t, hosts, collective.PackAcrossHosts)
 				require.Equal(t, want, got, name)
 				most := map[device.Type]float64{device.F32: 0.85, device.F16: 0.87, device.BF16: 0.7}[typ]
 				if most == 0 || c.length < 100 || c.wild {
@@ -149,35 +158,23 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// halves sends 16-bit floats.
-type halves struct {
-	*wire.Half
-	typ device.Type
-}
-
-func (h halves) Begin([]float32, int)                       {}
-func (h halves) Encode(dst []byte, src []float32, _ int)    { h.Half.Encode(dst, src, 0) }
-func (h halves) EncodeSum(dst []byte, sum []float32, _ int) { h.Half.Encode(dst, sum, 0) }
-func (h halves) Encoded() device.Type                       { return h.typ }
-
 // TestPackedCodec: what a Codec makes of floats is packed too.
 func TestPackedCodec(t *testing.T) {
-	for typ, most := range map[device.Type]float64{device.F16: 0.88, device.BF16: 0.7, device.U8: 1} {
-		codec := halves{wire.NewHalf(typ == device.BF16), typ}
-		c := packedCase{plan.AllReduce, device.F32, 300_007, "", false, codec}
-		want, plain := c.run(t, alone(3), false)
-		got, packed := c.run(t, alone(3), true)
-		require.Equal(t, want, got, typ)
-		require.LessOrEqual(t, float64(packed), most*float64(plain), typ)
+	for name, most := range map[string]float64{"f16": 0.88, "bf16": 0.7, "int8": 1} {
+		c := packedCase{plan.AllReduce, device.F32, 300_007, "", false, name}
+		want, plain := c.run(t, alone(3), collective.PackNothing)
+		got, packed := c.run(t, alone(3), collective.PackAcrossHosts)
+		require.Equal(t, want, got, name)
+		require.LessOrEqual(t, float64(packed), most*float64(plain), name)
 	}
 }
 
 // TestPackedWindow: values of many pieces wait for their receiver and come whole.
 func TestPackedWindow(t *testing.T) {
 	for _, length := range []int{64 * 16128, 64*16128 + 1, 96 * 16128, 3_000_000} { // about the ends of windows
-		c := packedCase{plan.Broadcast, device.F32, length, "ring", false, nil}
-		want, _ := c.run(t, alone(2), false)
-		got, _ := c.run(t, alone(2), true)
+		c := packedCase{plan.Broadcast, device.F32, length, "ring", false, ""}
+		want, _ := c.run(t, alone(2), collective.PackNothing)
+		got, _ := c.run(t, alone(2), collective.PackAcrossHosts)
 		require.Equal(t, want, got, length)
 	}
 }
@@ -185,7 +182,7 @@ func TestPackedWindow(t *testing.T) {
 // TestPackedSpoilt: bytes that are no packed values are an error on all ranks, which
 // says whose they are.
 func TestPackedSpoilt(t *testing.T) {
-	groups, _ := packedGroups(t, alone(2), collective.GroupConfig{Packed: true, Timeout: time.Minute}, true)
+	groups, _ := packedGroups(t, alone(2), collective.GroupConfig{Packed: collective.PackAcrossHosts, Timeout: time.Minute}, true)
 	errs := make([]error, 2)
 	var all errgroup.Group
 	for r, g := range groups {
@@ -207,7 +204,7 @@ func TestPackedSpoilt(t *testing.T) {
 
 // TestPackedSteady: a call of a known shape allocates no memory for its values.
 func TestPackedSteady(t *testing.T) {
-	groups, _ := packedGroups(t, alone(2), collective.GroupConfig{Links: slow, Packed: true}, false)
+	groups, _ := packedGroups(t, alone(2), collective.GroupConfig{Links: slow, Packed: collective.PackAcrossHosts}, false)
 	values := []device.Buf{gradients(1, device.F32, 200_000, false), gradients(2, device.F32, 200_000, false)}
 	step := func() {
 		var all errgroup.Group
@@ -220,4 +217,32 @@ func TestPackedSteady(t *testing.T) {
 	}
 	step()
 	require.Less(t, testing.AllocsPerRun(5, step), 60.0) // goroutines and messages of the transport, not one a piece
+}
+
+// TestPackAll: inside a host too, where that was asked for.
+func TestPackAll(t *testing.T) {
+	c := packedCase{plan.AllReduce, device.F32, 50_001, "direct", false, ""}
+	want, plain := c.run(t, [][]int{{0, 1, 2}}, collective.PackAcrossHosts)
+	got, packed := c.run(t, [][]int{{0, 1, 2}}, collective.PackAll)
+	require.Equal(t, want, got)
+	require.Less(t, float64(packed), 0.85*float64(plain))
+}
+
+// TestPackingPays: on slow links between hosts, and all ranks say the same.
+func TestPackingPays(t *testing.T) {
+	for rate, want := range map[float64]bool{0: false, 30e6: pack.Fast(), 250e6: pack.Fast(), 1.2e9: false} {
+		for _, hosts := range [][][]int{{{0, 1, 2}}, {{0, 1}, {2}}} {
+			var all errgroup.Group
+			for _, transport := range inproc.NewOn(hosts) {
+				all.Go(func() error {
+					pays, err := collective.PackingPays(t.Context(), transport, plan.Links{Across: plan.Link{BytesPerSecond: rate}})
+					if err == nil && pays != (want && len(hosts) > 1) {
+						err = fmt.Errorf("%v on hosts %v at %g bytes a second", pays, hosts, rate)
+					}
+					return errors.Join(err, transport.Close())
+				})
+			}
+			require.NoError(t, all.Wait())
+		}
+	}
 }

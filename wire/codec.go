@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/gradfusion/gradfusion/wire/pack"
+
 // Codec is a Format as collective.Call takes it, without feedback: what is lost
 // is lost. It is for one call at a time.
 type Codec struct {
@@ -18,4 +20,13 @@ func (c *Codec) Encode(dst []byte, src []float32, at int) {
 // EncodeSum encodes a sum that starts at element at of the whole vector.
 func (c *Codec) EncodeSum(dst []byte, sum []float32, at int) {
 	c.Format.Encode(dst, sum, Seed(c.Base, uint64(at), 1))
+}
+
+// Packs is how what it encodes can be packed: floats of 16 bits.
+func (c *Codec) Packs() (pack.Kind, bool) {
+	h, ok := c.Format.(*Half)
+	if ok && h.bfloat {
+		return pack.BF16, true
+	}
+	return pack.F16, ok
 }

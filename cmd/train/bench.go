@@ -152,7 +152,11 @@ func (b *benchmark) rank(ctx context.Context, l *link, place launch.Place) (err 
 		return err
 	}
 	defer dev.Close()
-	group := newGroup(l.transport, b.config, l.links, dev, nil)
+	how := groupConfig(b.config, l.links, dev, nil)
+	if b.config.Collective.Pack == config.On { // auto is for gradients: the values here are of a kind of their own
+		how.Packed = l.packed
+	}
+	group := collective.NewGroup(l.transport, how)
 	defer func() { err = errors.Join(err, group.Close()) }()
 	settings := b.Config
 	settings.Kernels, settings.Transport = dev.Kernels(), l.name

@@ -23,6 +23,7 @@ type benchOptions struct {
 	nproc int    // 0: not given
 	set   []string
 	json  bool
+	pack  bool
 	plot  string
 
 	scaling []int // numbers of ranks; nil: collectives are measured
@@ -53,6 +54,7 @@ func (o *benchOptions) flags(raw *rawBench) *flag.FlagSet {
 	flags.StringVar(&o.file, "config", "", "")
 	flags.StringVar(&o.plot, "plot", "", "")
 	flags.BoolVar(&o.Private, "private", false, "")
+	flags.BoolVar(&o.pack, "pack", false, "")
 	flags.BoolVar(&o.Limit, "limit", false, "")
 	flags.BoolVar(&o.Waiting, "waiting", false, "")
 	flags.BoolVar(&o.json, "json", false, "")
@@ -91,6 +93,9 @@ func parseBench(args []string) (*benchOptions, error) {
 	}
 	if raw.transport != "" {
 		o.set = append(o.set, "collective.transport="+raw.transport)
+	}
+	if o.pack {
+		o.set = append(o.set, "collective.pack=true")
 	}
 	if given["scaling"] {
 		return o, o.readScaling(raw, given)
@@ -221,7 +226,7 @@ func (o *benchOptions) checkPlot() error {
 
 // readScaling checks what a measurement of scaling needs.
 func (o *benchOptions) readScaling(raw *rawBench, given map[string]bool) (err error) {
-	for _, name := range []string{"op", "nproc", "sizes", "dtype", "algorithm", "wire", "private", "limit", "waiting", "plot", "warmup"} {
+	for _, name := range []string{"op", "nproc", "sizes", "dtype", "algorithm", "wire", "pack", "private", "limit", "waiting", "plot", "warmup"} {
 		if given[name] {
 			return usage("-%s is for collectives; -scaling measures the training of -config at the numbers of ranks that it lists", name)
 		}

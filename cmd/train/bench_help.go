@@ -5,8 +5,8 @@ or how a training scales.
 
     train bench [-op allreduce] [-nproc N] [-sizes 1KiB,64KiB,1MiB] [-dtype f32]
                 [-transport auto|inproc|shm|tcp] [-algorithm auto|NAME]
-                [-wire NAMES] [-private] [-json] [-plot FILE.svg] [-limit]
-                [-waiting] [-iters N] [-warmup N] [-config FILE]
+                [-wire NAMES] [-pack] [-private] [-json] [-plot FILE.svg]
+                [-limit] [-waiting] [-iters N] [-warmup N] [-config FILE]
                 [-set key=value]...
     train bench -scaling 1,2,4 -config FILE [-json] [-iters N] [-runs N]
                 [-set key=value]...
@@ -22,6 +22,8 @@ or how a training scales.
                      shown
     -wire NAMES      encode what all-reduces of f32 send: f32 (as it is), f16,
                      bf16, int8, int4, topk (1 %)
+    -pack            pack floats without loss on their way over tcp; the values
+                     that are sent here shrink about as gradients do
     -private         ordinary memory instead of memory that ranks can share
     -json            a line of JSON for each measurement instead of a table
     -plot FILE.svg   draw time and bandwidth over size; - draws on the terminal

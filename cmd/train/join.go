@@ -47,6 +47,7 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 	link.explain(j.stderr)
 	link.transport = j.inject(link.transport, dieAtOnce)
 	j.table, j.links = link.meeting.Store, link.links
+	j.packed = link.packed
 	summary, err := j.ranked(ctx, place, link)
 	link.failed = err != nil
 	if closed := link.close(ctx); err == nil {

@@ -19,9 +19,10 @@ import (
 // benchmarks make it alike, so that what is measured is what is used.
 type link struct {
 	transport collective.Transport
-	name      string     // the transport's, as collective.transport has it
-	why       string     // auto did not take shared memory although all ranks are on one host
-	links     plan.Links // as measured where there are several hosts
+	name      string             // the transport's, as collective.transport has it
+	why       string             // auto did not take shared memory although all ranks are on one host
+	links     plan.Links         // as measured where there are several hosts
+	packed    collective.Packing // as collective.pack comes to
 	meeting   *launch.Rendezvous
 	failed    bool // the run has; the others may never leave
 }
@@ -39,7 +40,7 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 	}
 	l, err := joinTransport(ctx, place, meeting, c)
 	if err == nil {
-		if err = l.measure(ctx); err != nil {
+		if err = l.measure(ctx, &c.Collective); err != nil {
 			_ = l.transport.Close()
 		}
 	}
@@ -81,11 +82,7 @@ func (l *link) close(ctx context.Context) error {
 	return closed
 }
 
-// newGroup makes a rank's Comm as the settings say. events may be nil.
-func newGroup(transport collective.Transport, c *config.Config, links plan.Links, dev device.Device, events *observe.Recorder) *collective.Group {
-	return collective.NewGroup(transport, groupConfig(c, links, dev, events))
-}
-
+// groupConfig is how the settings want a rank's Comm. events may be nil.
 func groupConfig(c *config.Config, links plan.Links, dev device.Device, events *observe.Recorder) collective.GroupConfig {
 	return collective.GroupConfig{
 		Timeout: c.Collective.Timeout, Algorithm: c.Collective.Algorithm,

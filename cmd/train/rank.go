@@ -110,6 +110,7 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 	}
 	defer show.close()
 	settings := groupConfig(j.config, j.links, device, events)
+	settings.Packed = j.packed
 	fence := func(error) {}
 	if j.table != nil {
 		m, err := j.watch(ctx, transport, show, events)

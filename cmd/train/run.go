@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/monitor"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/configs"
@@ -23,13 +24,14 @@ type job struct {
 	*command
 	options
 	config *config.Config
-	place  launch.Place    // in a job that others have started
-	runDir string          // "": the run leaves nothing
-	ownDir bool            // runDir was made for this run
-	quiet  bool            // a run of a benchmark: no evaluation, nothing shown
-	stop   <-chan struct{} // closed when the user asks to end
-	table  monitor.Store   // where ranks watch each other, or nil
-	links  plan.Links      // what algorithms are chosen for
+	place  launch.Place       // in a job that others have started
+	runDir string             // "": the run leaves nothing
+	ownDir bool               // runDir was made for this run
+	quiet  bool               // a run of a benchmark: no evaluation, nothing shown
+	stop   <-chan struct{}    // closed when the user asks to end
+	table  monitor.Store      // where ranks watch each other, or nil
+	links  plan.Links         // what algorithms are chosen for
+	packed collective.Packing // what of its messages
 
 	accelerator accelerator // of ranks that communicate by Ascend devices
 }

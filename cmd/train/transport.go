@@ -112,12 +112,35 @@ func (l *link) explain(out io.Writer) {
 	}
 	world := plan.World{Ranks: l.transport.Size(), Hosts: hosts}
 	text += fmt.Sprintf("; collective.algorithm: auto is %v", plan.Ladder(plan.AllReduce, world, l.links))
+	if l.packed != collective.PackNothing {
+		text += "; floats are packed"
+	}
 	io.WriteString(out, wrap(text, width))
 }
 
 // measure gives the choice of algorithms figures of this job's links, the same on
-// all ranks.
-func (l *link) measure(ctx context.Context) (err error) {
-	l.links, err = collective.MeasureLinks(ctx, l.transport)
+// all ranks, and decides on packing.
+func (l *link) measure(ctx context.Context, c *config.Collective) (err error) {
+	if l.links, err = collective.MeasureLinks(ctx, l.transport); err != nil {
+		return err
+	}
+	l.packed, err = l.packing(ctx, c.Pack)
 	return err
+}
+
+// packing is what collective.pack comes to.
+func (l *link) packing(ctx context.Context, pack config.Switch) (collective.Packing, error) {
+	switch {
+	case pack == config.On && l.name == "tcp":
+		return collective.PackAll, nil
+	case pack == config.On:
+		return collective.PackAcrossHosts, nil
+	case pack == config.Off:
+		return collective.PackNothing, nil
+	}
+	pays, err := collective.PackingPays(ctx, l.transport, l.links)
+	if pays {
+		return collective.PackAcrossHosts, err
+	}
+	return collective.PackNothing, err
 }

@@ -16,7 +16,7 @@ func Packed(t *testing.T, connect Connect) {
 	with(t, connect, 3, func(w *world) {
 		w.each(func(ctx context.Context, rank int, tr collective.Transport) error {
 			g := collective.NewGroup(rehosted{tr, hosts}, collective.GroupConfig{
-				Links: plan.Links{Across: plan.Link{BytesPerSecond: 100e6}}, Packed: true,
+				Links: plan.Links{Across: plan.Link{BytesPerSecond: 100e6}}, Packed: collective.PackAcrossHosts,
 			})
 			defer g.Close()
 			for _, name := range []string{"", "ring", "direct"} {

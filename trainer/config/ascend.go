@@ -21,6 +21,8 @@ func (c *Config) checkAscend() error {
 	switch {
 	case c.Collective.Algorithm != usual.Algorithm:
 		return c.Errorf("collective.algorithm", "collective.algorithm: %s is for collective.backend: cpu; with ascend, HCCL chooses, or the variable HCCL_ALGO; leave it at auto", c.Collective.Algorithm)
+	case c.Collective.Pack == On:
+		return c.Errorf("collective.pack", "collective.pack: true is for collective.backend: cpu; with ascend, HCCL sends between hosts too; leave it at auto")
 	case len(c.Collective.Faults) != len(usual.Faults):
 		return c.Errorf("collective.faults", "collective.faults are for collective.backend: cpu; leave them away with ascend")
 	}

@@ -140,6 +140,7 @@ type Collective struct {
 	Backend        string        `yaml:"backend"`
 	Transport      string        `yaml:"transport"`
 	Algorithm      string        `yaml:"algorithm"`
+	Pack           Switch        `yaml:"pack"`
 	Timeout        time.Duration `yaml:"timeout"`
 	Stall          time.Duration `yaml:"stall"`
 	Heartbeat      time.Duration `yaml:"heartbeat"`

@@ -22,7 +22,7 @@ const (
 // other settings. The error is an *Error; it names the key and its place.
 func (c *Config) Validate() error {
 	for _, check := range []func() error{
-		c.checkRanges, c.fillOptim, c.checkMade, c.checkLists, c.yieldWire, c.checkTogether, c.checkLocalSGD, c.checkSyncBatchNorm, c.checkSparse, c.checkPipeline, c.checkTensor, c.checkNames, c.checkWire, c.checkOverlap, c.checkAscend, c.checkSamples, c.checkBelonging, c.checkSupported,
+		c.checkRanges, c.fillOptim, c.checkMade, c.checkLists, c.yieldWire, c.checkTogether, c.checkLocalSGD, c.checkSyncBatchNorm, c.checkSparse, c.checkPipeline, c.checkTensor, c.checkNames, c.checkWire, c.checkOverlap, c.checkPack, c.checkAscend, c.checkSamples, c.checkBelonging, c.checkSupported,
 	} {
 		if err := check(); err != nil {
 			return err
