@@ -207,6 +207,7 @@ func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, er
 	out := &metrics.Summary{
 		Model: s.model.Name, Params: int64(s.model.ParamCount()), WorldSize: s.comm.Size(), DataParallel: s.mesh.Data, Pipeline: s.mesh.Pipeline, Tensor: s.mesh.Tensor,
 		Steps: steps, Epochs: s.sampler.Epoch(max(steps-1, 0)) + 1, GlobalBatch: s.cfg.Data.Batch, MicroBatch: s.micro,
+		BucketMB:  s.cfg.BucketMB(len(s.comm.Hosts()), s.comm.Size()),
 		LossFirst: f.lossFirst, LossLast: f.lossLast, GradSHA256First: f.gradFirst,
 		PeakRSSMB: rss, OptimizerMB: optimizer, ActivationsMB: float64(s.executor.Activations()) / (1 << 20), TimeToFirstStepS: f.firstStep.Seconds(),
 	}

@@ -33,3 +33,9 @@ func TestBucketsBetweenHosts(t *testing.T) {
 	cfg = load(t, "fusion.threshold_mb=16")
 	require.Equal(t, 16.0, cfg.BucketMB(2, 4))
 }
+
+// A run again by the settings that it wrote has the same buckets.
+func TestWrittenBuckets(t *testing.T) {
+	require.Contains(t, string(load(t).YAML()), "  threshold_mb: auto\n")
+	require.Contains(t, string(load(t, "fusion.threshold_mb=16").YAML()), "  threshold_mb: 16\n")
+}

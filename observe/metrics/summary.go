@@ -12,16 +12,17 @@ import (
 // was not measured. Times are means per step after warm-up, in milliseconds
 // unless the name says otherwise.
 type Summary struct {
-	Model        string `json:"model"`
-	Params       int64  `json:"params"`
-	WorldSize    int    `json:"world_size"`
-	DataParallel int    `json:"data_parallel"`
-	Pipeline     int    `json:"pipeline"`
-	Tensor       int    `json:"tensor"`
-	Steps        int    `json:"steps"`
-	Epochs       int    `json:"epochs"`
-	GlobalBatch  int    `json:"global_batch"`
-	MicroBatch   int    `json:"micro_batch"`
+	Model        string  `json:"model"`
+	Params       int64   `json:"params"`
+	WorldSize    int     `json:"world_size"`
+	DataParallel int     `json:"data_parallel"`
+	Pipeline     int     `json:"pipeline"`
+	Tensor       int     `json:"tensor"`
+	Steps        int     `json:"steps"`
+	Epochs       int     `json:"epochs"`
+	GlobalBatch  int     `json:"global_batch"`
+	MicroBatch   int     `json:"micro_batch"`
+	BucketMB     float64 `json:"bucket_mb"` // of 2^20 bytes, of gradients
 
 	LossFirst    *float64 `json:"loss_first"`
 	LossLast     *float64 `json:"loss_last"`

@@ -12,7 +12,7 @@ import (
 
 // The keys of the documented contract, with a null where one is allowed.
 const summaryKeys = `{"model":"resnet20","params":1,"world_size":2,"data_parallel":2,"pipeline":1,"tensor":1,"steps":3,"epochs":1,
-"global_batch":64,"micro_batch":32,"loss_first":2.5,"loss_last":null,"eval_accuracy":null,"eval_loss":null,
+"global_batch":64,"micro_batch":32,"bucket_mb":16,"loss_first":2.5,"loss_last":null,"eval_accuracy":null,"eval_loss":null,
 "samples_per_sec":0,"tokens_per_sec":null,"scaling_efficiency":null,"step_ms_p50":100,"step_ms_p95":100,"step_ms_predicted":null,"forward_ms":20,"backward_ms":35,
 "optimizer_ms":15,"comm_ms":45,"comm_exposed_ms":15,"bubble_ms":8,"wait_ms":5,"data_ms":10,"overlap_pct":70,"bytes_sent":110,
 "bytes_received":55,"peak_rss_mb":0,"optimizer_mb":0,"activations_mb":0,"time_to_first_step_s":0,"grad_sha256_first":null,"params_sha256":"","state_sha256":""}`
@@ -25,7 +25,7 @@ func scripted() Summary {
 	s.EndStep()
 	first, last := 2.5, math.NaN()
 	out := Summary{Model: "resnet20", Params: 1, WorldSize: 2, DataParallel: 2, Pipeline: 1, Tensor: 1, Steps: 3, Epochs: 1, GlobalBatch: 64,
-		MicroBatch: 32, LossFirst: &first, LossLast: &last, SamplesPerSec: math.Inf(1)}
+		MicroBatch: 32, BucketMB: 16, LossFirst: &first, LossLast: &last, SamplesPerSec: math.Inf(1)}
 	s.Summarize(&out)
 	return out
 }

@@ -109,14 +109,14 @@ type Parallel struct {
 
 // Fusion is the buckets of gradients. A megabyte is 2^20 bytes.
 type Fusion struct {
-	ThresholdMB    float64 `yaml:"threshold_mb"`
-	FirstMB        float64 `yaml:"first_mb"`
-	Overlap        bool    `yaml:"overlap"`
-	OverlapForward Switch  `yaml:"overlap_forward"`
-	Wire           Wire    `yaml:"wire"`
-	WireScope      string  `yaml:"wire_scope"`
-	FindUnused     bool    `yaml:"find_unused"`
-	CheckEvery     int     `yaml:"check_every"`
+	ThresholdMB    Megabytes `yaml:"threshold_mb"` // 0: auto; see BucketMB
+	FirstMB        float64   `yaml:"first_mb"`
+	Overlap        bool      `yaml:"overlap"`
+	OverlapForward Switch    `yaml:"overlap_forward"`
+	Wire           Wire      `yaml:"wire"`
+	WireScope      string    `yaml:"wire_scope"`
+	FindUnused     bool      `yaml:"find_unused"`
+	CheckEvery     int       `yaml:"check_every"`
 }
 
 // Wire is the format of gradients on the wire. In YAML it is a name, or a

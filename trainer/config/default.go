@@ -15,7 +15,7 @@ func Default() *Config {
 			Schedule: Schedule{Name: "cosine", Warmup: 0.05, Gamma: 0.1, StepSize: 0.3, Power: 1, Start: 0.04}},
 		Train:    Train{Epochs: 5, Seed: 1, Deterministic: "off", EvalEvery: Every{Epochs: 1}},
 		Parallel: Parallel{Pipeline: 1, Tensor: 1, Schedule: "1f1b", VirtualStages: 2, ActivationWire: "f32"},
-		Fusion:   Fusion{ThresholdMB: 16, FirstMB: 1, Overlap: true, Wire: Wire{Name: "f32"}, WireScope: "all"},
+		Fusion:   Fusion{FirstMB: 1, Overlap: true, Wire: Wire{Name: "f32"}, WireScope: "all"},
 		AMP:      AMP{Level: "O0", Type: "f16", KeepBatchNormFP32: true},
 		Collective: Collective{Backend: "cpu", Transport: "auto", Algorithm: "auto", Timeout: 60 * time.Second,
 			Stall: 5 * time.Second, Heartbeat: time.Second, Retry: 3, SocketsPerPeer: 1, TLS: TLS{Name: "off"}},

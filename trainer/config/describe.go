@@ -104,7 +104,7 @@ parallel.activation_wire  format of activations and their gradients between the 
 parallel.shard_optimizer  keep each part of the optimizer's state on one rank only, which updates that part for all; saves memory, computes the same
 parallel.sync_batchnorm  BatchNorm statistics over all columns
 parallel.dry_run  print grid, idle time, memory and bytes per link, and train nothing
-fusion.threshold_mb  gradients are summed in buckets of this size, in 2^20 bytes; unless given, 2 on 2 to 8 ranks of several hosts
+fusion.threshold_mb  gradients are summed in buckets of this size, in 2^20 bytes; auto: 16, but 2 on 2 to 8 ranks of several hosts; bucket_mb in summary.json says which
 fusion.first_mb  size of the first bucket, smaller so that communication starts early
 fusion.overlap  sum buckets while the backward pass goes on
 fusion.overlap_forward  let sums go on beside the next forward pass, which waits for each layer's; auto does between hosts, where nothing else needs all sums at once (clip_norm, lars, lamb, a cut model or optimizer)

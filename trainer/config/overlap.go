@@ -29,14 +29,17 @@ func (c *Config) checkOverlap() error {
 	return nil
 }
 
-// BucketMB is fusion.threshold_mb. Over several hosts, which the buckets of a job
-// reach by a link that is slow beside memory, it is 2 unless the key was given:
-// what travels beside the backward pass must not wait for the last of many layers.
-// With many ranks, which cut a bucket into as many pieces, it stays.
+// BucketMB is fusion.threshold_mb. auto is 16, and 2 over several hosts, which the
+// buckets of a job reach by a link that is slow beside memory: what travels beside
+// the backward pass must not wait for the last of many layers. With many ranks,
+// which cut a bucket into as many pieces, it stays 16.
 func (c *Config) BucketMB(hosts, ranks int) float64 {
-	const across, most = 2, 8
-	if _, given := c.positions["fusion.threshold_mb"]; given || hosts == 1 || ranks > most {
-		return c.Fusion.ThresholdMB
+	const within, across, most = 16, 2, 8
+	switch {
+	case c.Fusion.ThresholdMB != 0:
+		return float64(c.Fusion.ThresholdMB)
+	case hosts == 1 || ranks > most:
+		return within
 	}
 	return across
 }

@@ -49,7 +49,7 @@ func limits() []limit {
 		{"parallel.pipeline", 1, 1 << 16, "[]"},
 		{"parallel.tensor", 1, 1 << 16, "[]"},
 		{"parallel.virtual_stages", 1, 1 << 16, "[]"},
-		{"fusion.threshold_mb", 0, 1 << 20, "()"},
+		{"fusion.threshold_mb", 0, 1 << 20, "[)"},
 		{"fusion.first_mb", 0, 1 << 20, "()"},
 		{"fusion.wire.rank", 0, 1024, "[]"},
 		{"fusion.wire.start", 0, most, "[]"},
