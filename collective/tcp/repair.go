@@ -174,6 +174,7 @@ func rest(ctx context.Context, pause time.Duration) {
 
 // tune sets a socket's options.
 func (c Config) tune(conn *net.TCPConn) error {
+	withinHost(conn)
 	if err := conn.SetNoDelay(true); err != nil || c.Buffer == 0 {
 		return err
 	}
