@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,35 +13,27 @@ type task interface {
 	do(s *scratch, index int)
 }
 
-// share is one task being worked on by several threads.
-type share struct {
-	task    task
-	parts   int
-	next    atomic.Int64 // the first part that nobody has taken
-	open    atomic.Int32 // helpers that may still join; changes under the pool's lock
-	active  atomic.Int32 // helpers inside
-	waiting atomic.Bool  // the caller sleeps until the last helper is out
-	idle    *sync.Cond
-}
-
 // pool is the threads of a device: the callers and threads-1 helpers. A caller
 // offers its task and works on it itself; helpers that are free join. A caller
 // never waits for a helper that has not joined. Who waits looks for a while
-// before it sleeps: to wake a thread takes as long as many kernels.
+// before it sleeps: to wake a thread takes as long as many kernels. As long as
+// everybody looks nobody takes a lock.
 type pool struct {
 	threads int
 	patient time.Duration // how long to look before sleeping
-	offers  atomic.Int32  // length of queue, for those who look
 	closed  atomic.Bool
 	helpers sync.WaitGroup
 
-	mu      sync.Mutex
-	offered *sync.Cond
-	asleep  int // helpers that wait for offered and have not been woken
-	queue   []*share
+	offers [offered]atomic.Pointer[share]
+
+	mu     sync.Mutex
+	wanted *sync.Cond   // something is offered
+	asleep atomic.Int32 // helpers that wait for wanted and have not been woken; changes under mu
 }
 
 const (
+	// offered is how many callers have their tasks shared at one time.
+	offered = 4
 	// patience is longer than what a pass computes on one thread between two kernels
 	// and far shorter than a step.
 	patience = 200 * time.Microsecond
@@ -59,108 +50,96 @@ func newPool(threads int, alone bool) *pool {
 	if threads > runtime.NumCPU() {
 		p.patient = 0 // who looks would keep another thread from computing
 	}
-	p.offered = sync.NewCond(&p.mu)
-	for range threads - 1 {
-		p.helpers.Go(p.help)
-	}
+	p.start()
 	return p
+}
+
+func (p *pool) start() {
+	p.wanted = sync.NewCond(&p.mu)
+	for i := 1; i < p.threads; i++ {
+		p.helpers.Go(func() { p.help(i) })
+	}
 }
 
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed.Store(true)
-	p.offered.Broadcast()
+	p.wanted.Broadcast()
 	p.mu.Unlock()
 	p.helpers.Wait()
 }
 
 // run does all parts of t and returns when they are done.
 func (p *pool) run(w *workspace, t task, parts int) {
-	if p.threads == 1 || parts <= 1 {
+	if p.threads == 1 || parts <= 1 || p.closed.Load() {
 		for i := range parts {
 			t.do(&w.own, i)
 		}
 		return
 	}
 	sh := &w.share
-	sh.task, sh.parts = t, parts
-	sh.next.Store(0)
-	p.offer(sh, min(p.threads, parts)-1)
-	sh.work(&w.own)
-	p.finish(sh)
+	sh.cut(p, t, parts)
+	place := p.offer(sh)
+	sh.work(&w.own, 0)
+	if place != nil {
+		p.finish(sh, place)
+	}
 	sh.task = nil
 }
 
-func (sh *share) work(s *scratch) {
-	for {
-		i := int(sh.next.Add(1)) - 1
-		if i >= sh.parts {
-			return
+// offer lets helpers join sh and returns where it is offered; nil where there was
+// no place for it.
+func (p *pool) offer(sh *share) *atomic.Pointer[share] {
+	for i := range p.offers {
+		if place := &p.offers[i]; place.CompareAndSwap(nil, sh) {
+			if p.asleep.Load() > 0 {
+				p.wake(len(sh.runs) - 1)
+			}
+			return place
 		}
-		sh.task.do(s, i)
 	}
+	return nil
 }
 
-func (p *pool) offer(sh *share, helpers int) {
+func (p *pool) wake(helpers int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed.Load() {
-		return
-	}
-	if sh.idle == nil {
-		sh.idle = sync.NewCond(&p.mu)
-	}
-	sh.open.Store(int32(helpers))
-	p.queue = append(p.queue, sh)
-	p.offers.Store(int32(len(p.queue)))
-	for range min(p.asleep, helpers) {
-		p.asleep--
-		p.offered.Signal()
+	for range min(int(p.asleep.Load()), helpers) {
+		p.asleep.Add(-1)
+		p.wanted.Signal()
 	}
 }
 
 // finish withdraws the offer and waits for the helpers that took it.
-func (p *pool) finish(sh *share) {
-	if sh.open.Load() > 0 {
-		p.mu.Lock()
-		sh.open.Store(0)
-		p.remove(sh)
-		p.mu.Unlock()
-	}
+func (p *pool) finish(sh *share, place *atomic.Pointer[share]) {
+	place.Store(nil)
+	sh.shut()
 	for look := p.look(); look.more(); {
-		if sh.active.Load() == 0 {
+		if sh.joined.Load() == 0 {
 			return
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sh.waiting.Store(true)
-	for sh.active.Load() > 0 {
-		sh.idle.Wait()
+	for sh.joined.Load() > 0 {
+		sh.left.Wait()
 	}
 	sh.waiting.Store(false)
 }
 
-// remove takes sh out of the queue, where it is there.
-func (p *pool) remove(sh *share) {
-	if i := slices.Index(p.queue, sh); i >= 0 {
-		p.queue = slices.Delete(p.queue, i, i+1)
-		p.offers.Store(int32(len(p.queue)))
-	}
-}
-
-// help is the life of a helper.
-func (p *pool) help() {
+// help is the life of a helper, of which own is the number.
+func (p *pool) help(own int) {
 	var s scratch
 	for {
 		sh := p.join()
 		if sh == nil {
 			return
 		}
-		sh.work(&s)
-		if sh.active.Add(-1) == 0 && sh.waiting.Load() {
+		sh.work(&s, own)
+		if sh.joined.Add(-1) == 0 && sh.waiting.Load() {
 			p.mu.Lock()
-			sh.idle.Signal()
+			sh.left.Signal()
 			p.mu.Unlock()
 		}
 	}
@@ -168,23 +147,31 @@ func (p *pool) help() {
 
 // join returns the next share to work on, nil when the pool is closed.
 func (p *pool) join() *share {
-	for look := p.look(); look.more() && p.offers.Load() == 0 && !p.closed.Load(); {
+	for look := p.look(); look.more() && !p.closed.Load(); {
+		if sh := p.find(); sh != nil {
+			return sh
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.queue) == 0 && !p.closed.Load() {
-		p.asleep++
-		p.offered.Wait()
+	for {
+		p.asleep.Add(1) // before the last look: who offers looks at it after offering
+		if sh := p.find(); sh != nil || p.closed.Load() {
+			p.asleep.Add(-1)
+			return sh
+		}
+		p.wanted.Wait()
 	}
-	if p.closed.Load() {
-		return nil
+}
+
+// find joins a share that is offered.
+func (p *pool) find() *share {
+	for i := range p.offers {
+		if sh := p.offers[i].Load(); sh != nil && sh.enter() {
+			return sh
+		}
 	}
-	sh := p.queue[0]
-	sh.active.Add(1)
-	if sh.open.Add(-1) == 0 {
-		p.remove(sh)
-	}
-	return sh
+	return nil
 }
 
 // look is a wait that does not sleep.

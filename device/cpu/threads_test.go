@@ -30,16 +30,13 @@ func (t *tally) require(tb testing.TB, parts int) {
 func TestPoolDoesEachPartOnce(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 9} {
 		for _, patient := range []bool{false, true} {
-			p := newPool(1, false) // whose helpers begin when patience is set
-			p.threads, p.patient = threads, 0
+			p := &pool{threads: threads}
 			if patient {
 				p.patient = patience
 			}
-			for range threads - 1 {
-				p.helpers.Go(p.help)
-			}
+			p.start()
 			var callers sync.WaitGroup
-			for range 3 {
+			for range offered + 1 {
 				callers.Go(func() {
 					w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 40)}
 					for round := range 300 {
@@ -50,7 +47,9 @@ func TestPoolDoesEachPartOnce(t *testing.T) {
 			}
 			callers.Wait()
 			p.close()
-			require.Empty(t, p.queue)
+			for i := range p.offers {
+				require.Nil(t, p.offers[i].Load())
+			}
 		}
 	}
 }
