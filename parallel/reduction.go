@@ -37,6 +37,9 @@ func newReduction(r *reducer) reduction {
 type plainReduction struct{ r *reducer }
 
 func (p plainReduction) start(b *bucket) *collective.Work {
+	if p.r.comm.Size() == 1 {
+		return p.r.nothing // a call would wake a goroutine, and whatever thread runs that
+	}
 	call := collective.Call{Kind: plan.AllReduce, In: b.grad, Label: b.label}
 	if b.scattered() {
 		call.Kind, call.InBounds = plan.ReduceScatter, b.bounds
