@@ -37,6 +37,7 @@ type Batch struct {
 type Loader struct {
 	filler  Filler
 	hold    int
+	single  bool        // whoever hands out the parts fills them
 	free    chan *Batch // empty buffers
 	work    chan *Batch // to be filled, by any worker
 	ordered chan *Batch // the same ones, in order
@@ -60,14 +61,16 @@ func NewLoader(filler Filler, parts iter.Seq[Part], c LoaderConfig) (*Loader, er
 		ahead = workers + 1
 	}
 	slots := ahead + hold
-	l := &Loader{filler: filler, hold: hold, stop: make(chan struct{}),
+	l := &Loader{filler: filler, hold: hold, single: workers == 1, stop: make(chan struct{}),
 		free: make(chan *Batch, slots), work: make(chan *Batch, slots), ordered: make(chan *Batch, slots)}
 	for range slots {
 		l.free <- &Batch{ready: make(chan struct{}, 1), all: filler.Sizes().of(c.Micro), ids: make([]int, c.Micro)}
 	}
 	l.running.Go(func() { l.produce(parts) })
-	for range workers {
-		l.running.Go(l.fill)
+	if !l.single {
+		for range workers {
+			l.running.Go(l.fillAll)
+		}
 	}
 	return l, nil
 }
@@ -94,22 +97,30 @@ func (l *Loader) produce(parts iter.Seq[Part]) {
 		b.Indices = b.ids[:copy(b.ids, part.Indices)]
 		b.Samples = b.all.first(n, l.filler.Sizes())
 		l.ordered <- b
-		l.work <- b
+		if l.single {
+			l.fill(b) // to hand it on would wake another thread
+		} else {
+			l.work <- b
+		}
 	}
 }
 
-func (l *Loader) fill() {
+func (l *Loader) fillAll() {
 	for b := range l.work {
 		select {
 		case <-l.stop:
 			continue // nobody will take it
 		default:
 		}
-		if err := l.filler.Fill(b.Samples, b.Indices, b.Epoch); err != nil {
-			b.err = fmt.Errorf("micro-batch %d of step %d: %w", b.Micro, b.Step, err)
-		}
-		b.ready <- struct{}{}
+		l.fill(b)
 	}
+}
+
+func (l *Loader) fill(b *Batch) {
+	if err := l.filler.Fill(b.Samples, b.Indices, b.Epoch); err != nil {
+		b.err = fmt.Errorf("micro-batch %d of step %d: %w", b.Micro, b.Step, err)
+	}
+	b.ready <- struct{}{}
 }
 
 // Next returns the next micro-batch, waiting for it if need be. After the last
