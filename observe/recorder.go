@@ -96,5 +96,6 @@ func (r *Recorder) Drain(f func(Span)) (lost int) {
 	for ; r.read < r.next; r.read++ {
 		f(r.spans[r.read%n])
 	}
+	r.next, r.read = 0, 0 // in memory that has pages already
 	return lost
 }
