@@ -63,14 +63,6 @@ func (t *tensor) take(dst []float32, lo int) {
 	copy(dst, t.floats[lo:lo+len(dst)])
 }
 
-// from returns t without its first elements.
-func (t *tensor) from(at int) tensor {
-	if t.halves != nil {
-		return tensor{halves: t.halves[at:], kind: t.kind}
-	}
-	return tensor{floats: t.floats[at:]}
-}
-
 // rows returns n rows of width elements, from the element at on and stride
 // apart, and the floats from one to the next. What has to be widened is in m.
 func (t *tensor) rows(m *memory, at, stride, n, width int) (data []float32, next int) {

@@ -96,50 +96,54 @@ func (s *winogradScratch) start(w *winogradTiles) {
 
 func (s *winogradScratch) list() *uint64 { return (*uint64)(unsafe.Pointer(&s.lines)) }
 
-// line sets lines[i] to row y of plane, which is read, or to a row of zeros when
-// there is none.
-func (s *winogradScratch) line(i int, plane *tensor, y, h, w int) {
+// A plane of images is passed as a tensor and where in it the plane starts: a copy
+// of a tensor's slice, made of the words that were just stored, waits until all
+// that was stored before is in the cache.
+
+// line sets lines[i] to row y of that plane, which is read, or to a row of zeros
+// when there is none.
+func (s *winogradScratch) line(i int, from *tensor, at, y, h, w int) {
 	if y < 0 || y >= h {
 		s.lines[i] = unsafe.Pointer(unsafe.SliceData(s.outside.buf.F32()))
 		return
 	}
-	if plane.halves == nil {
-		s.lines[i] = address(plane.floats, y*w*block)
+	if from.halves == nil {
+		s.lines[i] = address(from.floats, at+y*w*block)
 		return
 	}
-	row := plane.read(s.row(i, w), y*w*block, (y+1)*w*block)
+	row := from.read(s.row(i, w), at+y*w*block, at+(y+1)*w*block)
 	s.lines[i] = unsafe.Pointer(unsafe.SliceData(row))
 }
 
 // target is line for a row that is stored, or added to; see wrote.
-func (s *winogradScratch) target(i int, plane *tensor, y, h, w int, added bool) {
+func (s *winogradScratch) target(i int, to *tensor, at, y, h, w int, added bool) {
 	if y < 0 || y >= h {
 		s.lines[i] = unsafe.Pointer(unsafe.SliceData(s.dump.buf.F32()))
 		return
 	}
-	if plane.halves == nil {
-		s.lines[i] = address(plane.floats, y*w*block)
+	if to.halves == nil {
+		s.lines[i] = address(to.floats, at+y*w*block)
 		return
 	}
-	row := plane.place(s.row(i, w), y*w*block, (y+1)*w*block, added)
+	row := to.place(s.row(i, w), at+y*w*block, at+(y+1)*w*block, added)
 	s.lines[i] = unsafe.Pointer(unsafe.SliceData(row))
 }
 
 // wrote rounds what was stored in target i of a plane.
-func (s *winogradScratch) wrote(i int, plane *tensor, y, h, w int) {
-	if plane.halves != nil && y >= 0 && y < h {
-		plane.wrote(s.row(i, w)[:w*block], y*w*block)
+func (s *winogradScratch) wrote(i int, to *tensor, at, y, h, w int) {
+	if to.halves != nil && y >= 0 && y < h {
+		to.wrote(s.row(i, w)[:w*block], at+y*w*block)
 	}
 }
 
 // row is where row i of w pixels is widened.
 func (s *winogradScratch) row(i, w int) []float32 { return s.rows.buf.F32()[i*w*block:] }
 
-// fromData transforms row ty of tiles of a plane of x into v.
-func (w *winogradTiles) fromData(s *winogradScratch, v []float32, plane tensor, ty, slab int) {
+// fromData transforms row ty of tiles of the plane at of x into v.
+func (w *winogradTiles) fromData(s *winogradScratch, v []float32, x *tensor, at, ty, slab int) {
 	table := s.data.buf.F32()
 	for i := range w.form.points {
-		s.line(i, &plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W)
+		s.line(i, x, at, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W)
 	}
 	if n := min(w.d.W, w.pitch/(block*4)-w.d.PadW); n > 0 {
 		w.form.dataDown(s.list(), &table[w.d.PadW*block], w.pitch, n)
@@ -147,60 +151,60 @@ func (w *winogradTiles) fromData(s *winogradScratch, v []float32, plane tensor, 
 	w.form.dataAcross(&v[0], &table[0], slab*4, w.pitch, w.wide)
 }
 
-// fromGradient transforms row ty of tiles of a plane of dy into v.
-func (w *winogradTiles) fromGradient(s *winogradScratch, v []float32, plane tensor, ty, slab int) {
+// fromGradient transforms row ty of tiles of the plane at of dy into v.
+func (w *winogradTiles) fromGradient(s *winogradScratch, v []float32, dy *tensor, at, ty, slab int) {
 	table := s.gradient.buf.F32()
 	h, width := w.d.OutH(), w.d.OutW()
 	for i := range w.form.outputs {
-		s.line(i, &plane, ty*w.form.outputs+i, h, width)
+		s.line(i, dy, at, ty*w.form.outputs+i, h, width)
 	}
 	w.form.gradientDown(s.list(), &table[0], w.pitch, width)
 	w.form.gradientAcross(&v[0], &table[0], slab*4, w.pitch, w.wide)
 }
 
-// toOutput transforms m into row ty of tiles of a plane of y.
-func (w *winogradTiles) toOutput(s *winogradScratch, plane tensor, m, bias []float32, ty, slab int) {
+// toOutput transforms m into row ty of tiles of the plane at of y.
+func (w *winogradTiles) toOutput(s *winogradScratch, y *tensor, at int, m, bias []float32, ty, slab int) {
 	table := s.sink.buf.F32()
 	w.form.outputAcross(&table[0], &m[0], w.pitch, slab*4, w.wide)
 	h, width := w.d.OutH(), w.d.OutW()
 	for i := range w.form.outputs {
-		s.target(i, &plane, ty*w.form.outputs+i, h, width, false)
+		s.target(i, y, at, ty*w.form.outputs+i, h, width, false)
 	}
 	w.form.outputDown(s.list(), &table[0], &bias[0], w.pitch, width)
 	for i := range w.form.outputs {
-		s.wrote(i, &plane, ty*w.form.outputs+i, h, width)
+		s.wrote(i, y, at, ty*w.form.outputs+i, h, width)
 	}
 }
 
-// toInput transforms m into row ty of tiles of a plane of dx. The rows of a
+// toInput transforms m into row ty of tiles of the plane at of dx. The rows of a
 // plane have to come in order: carry has the lines that the tiles above share.
-func (w *winogradTiles) toInput(s *winogradScratch, plane tensor, m, carry []float32, ty, slab int) {
+func (w *winogradTiles) toInput(s *winogradScratch, dx *tensor, at int, m, carry []float32, ty, slab int) {
 	table := s.sink.buf.F32()
 	if ty == 0 {
 		clear(carry)
 	}
 	w.form.inputAcross(&table[0], &m[0], w.pitch, slab*4, w.wide)
-	w.addLines(s, plane, table, carry, ty)
+	w.addLines(s, dx, at, table, carry, ty)
 	if ty == w.high-1 {
 		clear(table)
-		w.addLines(s, plane, table, carry, ty+1)
+		w.addLines(s, dx, at, table, carry, ty+1)
 	}
 }
 
 // carryLen returns the floats of a plane's carry.
 func (w *winogradTiles) carryLen() int { return 2 * w.pitch / 4 }
 
-func (w *winogradTiles) addLines(s *winogradScratch, plane tensor, table, carry []float32, ty int) {
+func (w *winogradTiles) addLines(s *winogradScratch, dx *tensor, at int, table, carry []float32, ty int) {
 	for i := range w.form.outputs {
-		s.target(i, &plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W, w.d.Accumulate)
+		s.target(i, dx, at, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W, w.d.Accumulate)
 	}
 	accumulate := 0
 	if w.d.Accumulate {
 		accumulate = 1
 	}
-	at := w.d.PadW * block
-	w.form.inputDown(s.list(), &table[at], &carry[at], w.pitch, w.d.W, accumulate)
+	border := w.d.PadW * block
+	w.form.inputDown(s.list(), &table[border], &carry[border], w.pitch, w.d.W, accumulate)
 	for i := range w.form.outputs {
-		s.wrote(i, &plane, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W)
+		s.wrote(i, dx, at, ty*w.form.outputs+i-w.d.PadH, w.d.H, w.d.W)
 	}
 }

@@ -24,8 +24,9 @@ type winogradTask struct {
 	perGroup        int // panels between transforms
 	perChunk        int // blocks of depth of one product
 	weights         tensor
-	u               []float32 // transformed weights, or
+	u               []float32 // transformed weights, and
 	v               []float32 // transformed inputs, for all parts
+	first           int       // row of tiles in v
 	rows            []row
 	steps           []int64
 	lastMask        columnMask
@@ -72,27 +73,28 @@ func (k *kernels) winogradBackwardInput(form *winogradForm, d device.Conv, dx, d
 func (k *kernels) runWinograd(w *workspace, weights device.Buf) {
 	t := &w.winograd
 	t.weights = t.set.tensor(weights)
-	wide := t.isWide()
-	if t.parted = t.inParts(); wide {
-		t.cutWide()
-	} else {
+	t.parted = t.inParts()
+	switch {
+	case !t.parted && t.byPositions():
+		k.runPositions(w)
+	case t.isWide():
+		k.runWide(w)
+	default:
 		t.cut(k.pool.threads)
-	}
-	t.tables(w)
-	groups := (t.panels + t.perGroup - 1) / t.perGroup
-	if wide {
-		t.v = w.room.floats(t.positions * slabLen(t.depth, t.perBlock*t.wide))
-		w.winogradInputs, w.winogradGroups = winogradInputs{t}, winogradGroups{t}
-		k.pool.run(w, &w.winogradInputs, t.depth)
-		k.pool.run(w, &w.winogradGroups, groups)
-	} else {
-		t.u = w.room.floats(groups * t.groupLen)
-		w.winogradPanels = winogradPanels{t}
-		k.pool.run(w, &w.winogradPanels, t.panels)
+		t.tables(w)
+		k.makePanels(w)
 		k.pool.run(w, t, (t.winogradTiles.rows()+t.perPart-1)/t.perPart)
 	}
-	*t = winogradTask{}
+	*t, w.winogradPanels = winogradTask{}, winogradPanels{}
 	k.give(w)
+}
+
+// makePanels transforms all weights of w.winograd.
+func (k *kernels) makePanels(w *workspace) {
+	t := &w.winograd
+	t.u = w.room.floats((t.panels + t.perGroup - 1) / t.perGroup * t.groupLen)
+	w.winogradPanels = winogradPanels{t}
+	k.pool.run(w, &w.winogradPanels, t.panels)
 }
 
 // cut sets the sizes of parts, blocks and groups. They do not change what an
@@ -217,20 +219,20 @@ func (t *winogradTask) finish(s *scratch, m []float32, first, last, from, to int
 }
 
 func (t *winogradTask) transformIn(s *scratch, v []float32, c, r, slab int) {
-	plane := t.in.from((r/t.high*t.depth + c) * t.inPlane)
+	at := (r/t.high*t.depth + c) * t.inPlane
 	if t.backward {
-		t.fromGradient(&s.winograd, v, plane, r%t.high, slab)
+		t.fromGradient(&s.winograd, v, &t.in, at, r%t.high, slab)
 		return
 	}
-	t.fromData(&s.winograd, v, plane, r%t.high, slab)
+	t.fromData(&s.winograd, v, &t.in, at, r%t.high, slab)
 }
 
 func (t *winogradTask) transformOut(s *scratch, m []float32, panel, r, slab int) {
-	plane := t.out.from((r/t.high*t.panels + panel) * t.outPlane)
+	at := (r/t.high*t.panels + panel) * t.outPlane
 	if t.backward {
 		carry := s.winograd.carry.buf.F32()[panel*t.carryLen():][:t.carryLen()]
-		t.toInput(&s.winograd, plane, m, carry, r%t.high, slab)
+		t.toInput(&s.winograd, &t.out, at, m, carry, r%t.high, slab)
 		return
 	}
-	t.toOutput(&s.winograd, plane, m, t.bias[panel*block:][:block], r%t.high, slab)
+	t.toOutput(&s.winograd, &t.out, at, m, t.bias[panel*block:][:block], r%t.high, slab)
 }

@@ -43,6 +43,8 @@ func TestWinogradErrors(t *testing.T) {
 	for _, d := range []device.Conv{
 		{N: 3, C: 64, H: 13, W: 12, K: 48},
 		{N: 1, C: 250, H: 5, W: 6, K: 264}, // more weights than fit a cache
+		{N: 11, C: 96, H: 9, W: 10, K: 80}, // the same and many tiles, an odd number of panels
+		{N: 6, C: 96, H: 12, W: 13, K: 96},
 	} {
 		d.R, d.S, d.StrideH, d.StrideW, d.PadH, d.PadW, d.XLayout = 3, 3, 1, 1, 1, 1, device.Blocked16
 		d.Accumulate = true
@@ -61,6 +63,23 @@ func TestWinogradErrors(t *testing.T) {
 				}
 				require.NoError(t, dev.Close())
 			}
+		}
+	}
+}
+
+// TestWinogradInTurns holds shapes with more transformed images than are made at
+// once to the direct method: sums of 1,152 products, or of 24,576 for weights,
+// differ by 1e-6 and 5e-6 of the rms.
+func TestWinogradInTurns(t *testing.T) {
+	d := device.Conv{N: 24, C: 128, H: 32, W: 32, K: 128, R: 3, S: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1, XLayout: device.Blocked16}
+	var want map[string][]float32
+	for _, method := range []string{"direct", "auto"} {
+		got := passes(open(t, cpu.Config{Conv: method, Threads: 2}).Kernels(), d)
+		if want == nil {
+			want = got
+		}
+		for pass, bound := range map[string]float64{"forward": 4e-6, "input": 4e-6, "weight": 1e-5} {
+			require.Less(t, difference(got[pass], want[pass]), bound, pass)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type winogradGradient struct {
 	perBlock int       // rows of tiles
 	perChunk int       // blocks of C of one product
 	v, g     []float32 // transformed images, where all parts share them
+	first    int       // row of tiles in v and g
 	rows     []row
 	steps    []int64
 }
@@ -31,9 +32,12 @@ func (k *kernels) winogradBackwardWeight(form *winogradForm, d device.Conv, dw, 
 	w := k.take()
 	t := &w.winogradGradient
 	*t = winogradGradient{winogradTiles: newWinogradTiles(form, d), set: k.set, x: k.set.tensor(x), dy: k.set.tensor(dy), dw: dw.F32()}
-	if t.isWide() {
+	switch {
+	case t.byPositions():
+		k.runGradientPositions(w)
+	case t.isWide():
 		k.runWideGradient(w)
-	} else {
+	default:
 		k.runGradient(w)
 	}
 	*t = winogradGradient{}
@@ -102,12 +106,12 @@ func (t *winogradGradient) transform(s *scratch, v, g []float32, c, r, at int) {
 	n, at := r/t.high, at*t.wide
 	if c < t.blocksC {
 		plane := t.d.H * t.d.W * block
-		t.fromData(&s.winograd, v[(c*tiles+at)*block:], t.x.from((n*t.blocksC+c)*plane), r%t.high, slabLen(t.blocksC, tiles))
+		t.fromData(&s.winograd, v[(c*tiles+at)*block:], &t.x, (n*t.blocksC+c)*plane, r%t.high, slabLen(t.blocksC, tiles))
 		return
 	}
 	c -= t.blocksC
 	plane := t.d.OutH() * t.d.OutW() * block
-	t.fromGradient(&s.winograd, g[(c*tiles+at)*block:], t.dy.from((n*t.blocksK+c)*plane), r%t.high, slabLen(t.blocksK, tiles))
+	t.fromGradient(&s.winograd, g[(c*tiles+at)*block:], &t.dy, (n*t.blocksK+c)*plane, r%t.high, slabLen(t.blocksK, tiles))
 }
 
 // multiply computes or adds to the sums of panels of 16 output channels.

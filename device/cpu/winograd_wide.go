@@ -33,14 +33,31 @@ func (t *winogradTask) cutWide() {
 	t.cutGroup()
 }
 
-// winogradInputs transforms all inputs; part c is a block of channels.
-type winogradInputs struct{ *winogradTask }
+// runWide computes w.winograd.
+func (k *kernels) runWide(w *workspace) {
+	t := &w.winograd
+	t.cutWide()
+	t.tables(w)
+	slab := slabLen(t.depth, t.perBlock*t.wide)
+	t.v = w.room.floats(t.positions * slab)
+	w.winogradInputs, w.winogradGroups = winogradInputs{t, slab}, winogradGroups{t}
+	k.pool.run(w, &w.winogradInputs, t.depth)
+	k.pool.run(w, &w.winogradGroups, (t.panels+t.perGroup-1)/t.perGroup)
+	w.winogradInputs, w.winogradGroups = winogradInputs{}, winogradGroups{}
+}
+
+// winogradInputs transforms the rows of tiles of v, whose positions are slab
+// floats apart; part c is a block of channels.
+type winogradInputs struct {
+	*winogradTask
+	slab int
+}
 
 func (t *winogradInputs) do(s *scratch, c int) {
 	s.winograd.start(&t.winogradTiles)
 	tiles := t.perBlock * t.wide
 	for r := range t.perBlock {
-		t.transformIn(s, t.v[(c*tiles+r*t.wide)*block:], c, r, slabLen(t.depth, tiles))
+		t.transformIn(s, t.v[(c*tiles+r*t.wide)*block:], c, t.first+r, t.slab)
 	}
 }
 
@@ -93,7 +110,7 @@ type winogradImages struct{ *winogradGradient }
 func (t *winogradImages) do(s *scratch, c int) {
 	s.winograd.start(&t.winogradTiles)
 	for r := range t.perBlock {
-		t.transform(s, t.v, t.g, c, r, r)
+		t.transform(s, t.v, t.g, c, t.first+r, r)
 	}
 }
 

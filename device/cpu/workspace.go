@@ -100,6 +100,9 @@ type workspace struct {
 	winogradStore     winogradStore
 	winogradImages    winogradImages
 	winogradChunks    winogradChunks
+	winogradPositions winogradPositions
+	winogradOutputs   winogradOutputs
+	winogradSums      winogradSumsTask
 }
 
 func newWorkspace(set *kernelSet, regions *device.HostRegions) *workspace {

@@ -1,0 +1,87 @@
+package cpu
+
+// The gradient of the weights of winogradPositions: all tiles of some images are
+// transformed, and for each position the sums of all channels computed on the
+// matrix unit. Rows of the products are input channels, their steps are tiles.
+
+// sumsLeast is the bytes of all sums from which that pays: fewer stay in the
+// second-level cache while images pass.
+const sumsLeast = 1 << 20
+
+// byPositions decides from the shape alone.
+func (t *winogradGradient) byPositions() bool {
+	sums := t.positions * t.blocksC * t.blocksK * block * block * 4
+	return t.set.parts.product != nil && t.winogradTiles.rows()*t.wide >= positionsTiles && sums >= sumsLeast && sums <= positionsWeights
+}
+
+// runGradientPositions computes w.winogradGradient, some images at a time, whose
+// number decides the bits: it follows from the shape alone.
+func (k *kernels) runGradientPositions(w *workspace) {
+	t := &w.winogradGradient
+	t.perChunk, t.groups = t.blocksC, 1
+	image := t.positions * (t.blocksC + t.blocksK) * t.high * t.wide * block * 4
+	images := min(t.d.N, max(1, positionsImages/image))
+	t.perBlock = images * t.high
+	t.v = w.room.floats(t.positions * slabLen(t.blocksC, t.perBlock*t.wide))
+	t.g = w.room.floats(t.positions * slabLen(t.blocksK, t.perBlock*t.wide))
+	t.partial = w.room.floats(t.groupLen())
+	for n := 0; n < t.d.N; n += images {
+		t.first = n * t.high
+		t.perBlock = min(images, t.d.N-n) * t.high
+		w.winogradImages = winogradImages{t}
+		k.pool.run(w, &w.winogradImages, t.blocksC+t.blocksK)
+		w.winogradSums = winogradSumsTask{t}
+		k.pool.run(w, &w.winogradSums, t.positions)
+	}
+	w.winogradStore = winogradStore{t}
+	k.pool.run(w, &w.winogradStore, t.blocksK)
+	w.winogradImages, w.winogradSums, w.winogradStore = winogradImages{}, winogradSumsTask{}, winogradStore{}
+}
+
+// winogradSumsTask computes or adds to the sums; part p is a position.
+type winogradSumsTask struct{ *winogradGradient }
+
+func (t *winogradSumsTask) do(s *scratch, p int) {
+	tiles := t.perBlock * t.wide
+	chunks, channels := (tiles+partDepth-1)/partDepth, t.blocksC*block
+	v, g := t.v[p*slabLen(t.blocksC, tiles):], t.g[p*slabLen(t.blocksK, tiles):]
+	a := s.left.floats(channels * chunkWords(chunks))
+	squares := s.winograd.whole.floats(4 * half * block)
+	for at := 0; at < channels; at += partRows {
+		n := min(partRows, channels-at)
+		for c := range chunks {
+			for r := 0; r < n; r += block {
+				first, second := t.halves(squares, v[(at+r)*tiles:][:tiles*block], c)
+				t.set.transpose(squares[2*half*block:], first, block, half)
+				t.set.transpose(squares[3*half*block:], second, block, half)
+				t.set.parts.split(a[(at*chunks+c*n)*3*block+r*block:], squares[2*half*block:], squares[3*half*block:], half, n*block, half)
+			}
+		}
+	}
+	b := s.image.floats(2 * chunks * panelWords)
+	for k := 0; k < t.blocksK; k += 2 {
+		count := min(2, t.blocksK-k)
+		for q := range count {
+			for c := range chunks {
+				first, second := t.halves(squares, g[(k+q)*tiles*block:][:tiles*block], c)
+				t.set.parts.split(b[(q*chunks+c)*panelWords:], first, second, block, panelWords/3, half)
+			}
+		}
+		t.set.parts.units(&s.parts, partsUnits{
+			a: a, b: b, c: t.partial[k*t.sumsLen()+p*t.sumsSlab():], rows: channels, panels: count, chunks: chunks,
+			panelC: t.sumsLen(), accumulate: t.first > 0,
+		})
+	}
+}
+
+// halves returns both halves of chunk c of the lines of tiles: in room, with zeros
+// behind the last tile, where they are not whole.
+func (t *winogradSumsTask) halves(room, lines []float32, c int) (first, second []float32) {
+	at := c * partDepth * block
+	if at+partDepth*block <= len(lines) {
+		return lines[at:], lines[at+half*block:]
+	}
+	room = room[:partDepth*block]
+	clear(room[copy(room, lines[at:]):])
+	return room, room[half*block:]
+}
