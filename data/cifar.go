@@ -61,7 +61,7 @@ func cifarFiles(d directory) (train, test []string, err error) {
 			return []string{name}, []string{"test.bin", "test.bin.gz"}, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("data: %s holds no data_batch_*.bin and no train.bin (as they are or as .gz): %w", d.path, fs.ErrNotExist)
+	return nil, nil, fmt.Errorf("data.path: %s holds no data_batch_*.bin and no train.bin (as they are or as .gz): %w", d.path, fs.ErrNotExist)
 }
 
 // openCIFARPart reads files into one set. For the test part they are

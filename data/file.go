@@ -32,18 +32,19 @@ type file struct {
 const maxRatio = 1040
 
 // open opens the first of the names that exists in d. Content decides whether
-// a file is gzip; a name that ends in .gz must be.
+// a file is gzip; a name that ends in .gz must be. A file that cannot be had is
+// the fault of the setting that says where it is; what is in it is the file's.
 func (d directory) open(names ...string) (*file, error) {
 	for _, name := range names {
 		if info, err := fs.Stat(d.fs, name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-			return nil, &FileError{Path: filepath.Join(d.path, name), Offset: -1, Record: -1, Expected: "a file", Found: "a pipe or device"}
+			return nil, fmt.Errorf("data.path: %s is no file but a pipe or device", filepath.Join(d.path, name))
 		}
 		f, err := d.fs.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("data: open %s: %w", filepath.Join(d.path, name), cause(err))
+			return nil, fmt.Errorf("data.path: open %s: %w", filepath.Join(d.path, name), cause(err))
 		}
 		out, err := newFile(filepath.Join(d.path, name), f)
 		if err != nil {
@@ -52,7 +53,7 @@ func (d directory) open(names ...string) (*file, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("data: %s holds no %s: %w", d.path, strings.Join(names, " and no "), fs.ErrNotExist)
+	return nil, fmt.Errorf("data.path: %s holds no %s: %w", d.path, strings.Join(names, " and no "), fs.ErrNotExist)
 }
 
 // cause is a file error without its path, which is only the last part of it here.
@@ -67,10 +68,10 @@ func cause(err error) error {
 func newFile(name string, f fs.File) (*file, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("data: %s: %w", name, err)
+		return nil, fmt.Errorf("data.path: %s: %w", name, err)
 	}
 	if info.IsDir() {
-		return nil, &FileError{Path: name, Offset: -1, Record: -1, Expected: "a file", Found: "a directory"}
+		return nil, fmt.Errorf("data.path: %s is no file but a directory", name)
 	}
 	out, err := newReader(name, f, info.Size())
 	if err != nil {

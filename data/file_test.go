@@ -136,7 +136,7 @@ func TestPathErrors(t *testing.T) {
 	require.ErrorContains(t, err, "is no directory")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, trainImages), 0o700))
 	_, err = Open(Config{Path: dir})
-	require.ErrorContains(t, err, "expected a file, found a directory")
+	require.ErrorContains(t, err, "is no file but a directory")
 	_, err = Open(Config{Name: "fashion"})
 	require.EqualError(t, err, `data.name: unknown set "fashion" (known: fashion-mnist, fashion-mnist-full, digits, cifar10, synthetic, bible, text, synthetic-text)`)
 	_, err = Open(Config{Name: "cifar10"})

@@ -14,5 +14,5 @@ func TestPipeIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, trainImages), 0o600))
 	_, err := directory{os.DirFS(dir), dir}.open(trainImages)
-	require.ErrorContains(t, err, "expected a file, found a pipe or device")
+	require.ErrorContains(t, err, "is no file but a pipe or device")
 }

@@ -86,9 +86,8 @@ func parseText(c Config, path string, text []byte) (*Text, error) {
 	test := int(c.TestShare * float64(all.Len()))
 	out.Train, out.Test = all.split(all.Len() - test)
 	if out.Train.Len() < c.Context+1 || out.Test.Len() < 2 {
-		return nil, &FileError{Path: path, Offset: -1, Record: -1,
-			Expected: fmt.Sprintf("a text of which %d tokens train (a window of model.context, and the token after it) and 2 are left to evaluate", c.Context+1),
-			Found:    fmt.Sprintf("%d tokens, of which data.test_share leaves %d to train and %d to evaluate", all.Len(), out.Train.Len(), out.Test.Len())}
+		return nil, fmt.Errorf("model.context: %d is too long for %s: its %d tokens, of which data.test_share leaves %d to train and %d to evaluate, have to be %d (a window, and the token after it) and 2 at least",
+			c.Context, path, all.Len(), out.Train.Len(), out.Test.Len(), c.Context+1)
 	}
 	return out, nil
 }
