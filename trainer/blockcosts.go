@@ -12,6 +12,7 @@ import (
 	"github.com/gradfusion/gradfusion/models"
 	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/observe"
+	"github.com/gradfusion/gradfusion/observe/metrics"
 	"github.com/gradfusion/gradfusion/parallel"
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
@@ -86,7 +87,7 @@ func (s *session) keepCosts(text []byte) error {
 	if s.job.RunDir == "" {
 		return nil
 	}
-	return writeFile(filepath.Join(s.job.RunDir, costsFile), text)
+	return metrics.Replace(filepath.Join(s.job.RunDir, costsFile), text)
 }
 
 // mostLent is how many numbers all parameters of a model that computes for nothing

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/gradfusion/gradfusion/collective"
@@ -62,17 +61,8 @@ func (s *session) writeTrace(ctx context.Context) error {
 	if err := trace.Write(&text, ranks); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(s.job.RunDir, "trace.json"), text.Bytes()); err != nil {
+	if err := metrics.Replace(filepath.Join(s.job.RunDir, "trace.json"), text.Bytes()); err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
 	return nil
-}
-
-// writeFile is os.WriteFile that leaves nothing half-written on a full disk.
-func writeFile(path string, text []byte) error {
-	err := os.WriteFile(path, text, 0o644)
-	if err != nil {
-		os.Remove(path) // it may not be there
-	}
-	return err
 }

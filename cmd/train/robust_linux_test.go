@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/launch"
+	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 // run returns the exit code, and both outputs on one line each.
@@ -182,4 +184,27 @@ func TestOutOfMemoryIsNoBug(t *testing.T) {
 	err := (&job{}).ended(1, &launch.WorkerError{Rank: 1, Count: 2, Code: 2, LastLines: []string{"fatal error: runtime: out of memory", "", "goroutine 1"}}, "")
 	require.Equal(t, exitFailed, exitCode(err))
 	require.Contains(t, paragraph(err), "train: rank 1 of 2 ran out of memory")
+}
+
+// TestNoSpaceForSettings: a run whose settings cannot be kept does not begin, and
+// leaves no directory with a part of them. A limit on the size of files stands for
+// a full disk.
+func TestNoSpaceForSettings(t *testing.T) {
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	t.Chdir(t.TempDir())
+	var usual syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &usual))
+	limit := usual
+	limit.Cur = 100
+	j := &job{command: &command{}, config: config.Default()}
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+	err := j.makeRunDir()
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &usual))
+	require.ErrorContains(t, err, "the settings cannot be written into the run's directory runs/")
+	require.ErrorContains(t, err, "file too large")
+	require.Equal(t, exitFailed, exitCode(err))
+	left, err := os.ReadDir("runs")
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -165,11 +166,17 @@ func (j *job) makeRunDir() error {
 	} else {
 		err = os.MkdirAll(dir, 0o755)
 	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "config.yaml"), j.config.YAML(), 0o644)
-	}
 	if err != nil {
 		return j.config.Errorf("observe.run_dir", "observe.run_dir: the run's directory cannot be made: %v", err)
+	}
+	if err := metrics.Replace(filepath.Join(dir, "config.yaml"), j.config.YAML()); err != nil {
+		if j.ownDir {
+			os.Remove(dir) // it is empty
+		}
+		if !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("the settings cannot be written into the run's directory %s: %w", dir, err)
+		}
+		return j.config.Errorf("observe.run_dir", "observe.run_dir: the settings cannot be written into %s: %v", dir, err)
 	}
 	j.runDir, j.config.Observe.RunDir = dir, dir
 	return nil

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 )
 
 // Summary is summary.json. Pointers are null where a figure does not apply or
@@ -93,41 +91,10 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func (s Summary) WriteFile(path string) error {
 	b, err := s.JSON()
 	if err == nil {
-		err = replace(path, b)
+		err = Replace(path, b)
 	}
 	if err != nil {
 		return fmt.Errorf("summary %s: %w", path, err)
 	}
 	return nil
-}
-
-// replace swaps the content of a file in one go. What is no regular file, such
-// as /dev/stdout, is written to.
-func replace(path string, content []byte) (err error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, content, 0)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			file.Close()
-			os.Remove(file.Name())
-		}
-	}()
-	if _, err = file.Write(content); err != nil {
-		return err
-	}
-	if err = file.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = file.Sync(); err != nil {
-		return err
-	}
-	if err = file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

@@ -29,7 +29,7 @@ func Open(path string, first int, every time.Duration) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	if err := replace(path, kept); err != nil {
+	if err := Replace(path, kept); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
