@@ -48,6 +48,7 @@ type combination struct {
 	layout
 	then      layout // of a job that continues
 	transport string
+	packed    bool // floats, also between ranks of a host
 	threshold float64
 	threads   int
 	overlap   bool
@@ -118,6 +119,7 @@ func draw(r *rand.Rand) combination {
 	if c.sparse = pick("none", "exact", "lazy"); c.model != "gpt" || c.tensor > 1 || c.optimizer == "lars" || c.optimizer == "lamb" {
 		c.sparse = "none"
 	}
+	c.packed = r.IntN(3) == 0
 	c.level = pick("O0", "O0", "O0", "O1 f16", "O2 f16", "O2 bf16", "O3 bf16")
 	if c.forward = r.IntN(2) == 0; c.forward && c.defers() {
 		c.steps = 3 * gridSteps

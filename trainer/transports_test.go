@@ -26,10 +26,14 @@ func (c combination) world(t *testing.T, f func(context.Context, collective.Comm
 		acceleratorWorld(t, c.ranks, f)
 		return
 	}
+	config := collective.GroupConfig{Name: "world"}
+	if c.packed {
+		config.Packed = collective.PackAll
+	}
 	g, ctx := errgroup.WithContext(t.Context())
 	for _, tr := range c.transports(t) {
 		g.Go(func() error {
-			comm := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
+			comm := collective.NewGroup(tr, config)
 			return errors.Join(f(ctx, comm), comm.Close(), tr.Close())
 		})
 	}
