@@ -110,6 +110,9 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 	if place.Size == 1 {
 		return b.here(ctx, 1)
 	}
+	if err := b.keepApart(place); err != nil {
+		return err
+	}
 	link, err := connect(ctx, place, b.config)
 	if err != nil {
 		return err

@@ -147,7 +147,7 @@ launch.rendezvous  address at which the ranks meet; auto takes a free port here
 launch.hosts  hosts to start processes on
 launch.placement  which ranks share a host, beside those that share layers: auto and data-inside: those with the same parameters; pipeline-inside: the stages of a column; rank-order: as they are numbered
 launch.max_restarts  times that a failed job is started again
-launch.bind_cores  bind each process to processors of its own; auto does in a pipeline, where ranks wait for each other in turns, if they compute on one thread each, this program starts them and there are enough processors
+launch.bind_cores  bind each process to processors of its own; auto does in a pipeline, where ranks wait for each other in turns, if they compute on one thread each, this program starts them and there are enough processors, and in train bench likewise
 checkpoint.dir  directory of the checkpoints; "" saves none
 checkpoint.every  "20 steps", "1 epoch", "10m" or never; after the last step in any case
 checkpoint.keep  newest checkpoints to keep
