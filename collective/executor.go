@@ -71,6 +71,7 @@ func (e *executor) run(w *Work) error {
 	start := now.UnixNano()
 	e.latest.Store(start)
 	e.group.began.Store(start)
+	e.send.saved, e.beside.saved = 0, 0
 	if err := e.group.stillOpen(w.sequence); err != nil {
 		return err
 	}
@@ -286,6 +287,6 @@ func (e *executor) record(prog *program, c *Call, start int64) {
 	}
 	events.Record(span)
 	span.Kind, span.Start, span.End = observe.Call, arrived, end
-	span.Bytes, span.BytesIn = prog.sent, prog.received
+	span.Bytes, span.BytesIn, span.Saved = prog.sent, prog.received, e.send.saved+e.beside.saved
 	events.Record(span)
 }

@@ -158,6 +158,7 @@ func (s *sender) put(peer int, values device.Buf) []byte {
 		n := pack.Encode(s.stage[headerSize:], b, kind)
 		if packs = n < len(b); packs {
 			s.stage[packedFlag] = 1
+			s.saved += int64(len(b) - n)
 			return s.stage[:headerSize+n]
 		}
 	}

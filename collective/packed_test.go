@@ -19,6 +19,7 @@ import (
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
+	"github.com/gradfusion/gradfusion/observe"
 	"github.com/gradfusion/gradfusion/wire"
 	"github.com/gradfusion/gradfusion/wire/pack"
 )
@@ -244,5 +245,26 @@ func TestPackingPays(t *testing.T) {
 			}
 			require.NoError(t, all.Wait())
 		}
+	}
+}
+
+// TestPackedSaved: spans tell what did not have to be sent.
+func TestPackedSaved(t *testing.T) {
+	length := 200_000
+	_, plain := packedCase{plan.AllReduce, device.F32, length, "", false, ""}.run(t, alone(2), collective.PackNothing)
+	events := observe.NewRecorder(64)
+	groups, sent := packedGroups(t, alone(2), collective.GroupConfig{Links: slow, Packed: collective.PackAcrossHosts, Events: events}, false)
+	for range 2 {
+		sent.Store(0)
+		var all errgroup.Group
+		for r, g := range groups {
+			all.Go(func() error {
+				return collective.Run(context.Background(), g, collective.Call{Kind: plan.AllReduce, In: gradients(uint64(r), device.F32, length, false)})
+			})
+		}
+		require.NoError(t, all.Wait())
+		saved := int64(0)
+		events.Drain(func(s observe.Span) { saved += s.Saved })
+		require.Equal(t, plain-sent.Load(), saved)
 	}
 }

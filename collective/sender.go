@@ -17,7 +17,8 @@ type sender struct {
 	sent   []uint32     // messages to each rank so far; nil: they are numbered otherwise
 	stage  []byte
 	packing
-	pace pace
+	saved int64 // bytes, by packing, since the call began
+	pace  pace
 
 	values, from int                    // elements of the message that is sent as it gets ready
 	unit         int                    // bytes of an element

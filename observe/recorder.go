@@ -42,6 +42,7 @@ type Span struct {
 	Micro      int    // micro-batch, or bucket index
 	Bytes      int64  // sent by this rank, where it applies
 	BytesIn    int64
+	Saved      int64 // of Bytes, what packing has kept from being sent
 }
 
 // Duration returns the span's length.

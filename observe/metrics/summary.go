@@ -44,6 +44,7 @@ type Summary struct {
 	OverlapPct        *float64 `json:"overlap_pct"`
 	BytesSent         int64    `json:"bytes_sent"` // over all steps
 	BytesReceived     int64    `json:"bytes_received"`
+	BytesSaved        int64    `json:"bytes_saved"`    // of bytes_sent, by collective.pack
 	PeakRSSMB         float64  `json:"peak_rss_mb"`    // the largest rank's, pages that several map in equal parts
 	OptimizerMB       float64  `json:"optimizer_mb"`   // state of the optimizer, the largest rank's
 	ActivationsMB     float64  `json:"activations_mb"` // most that passes held at once, gradients of activations included
@@ -62,6 +63,7 @@ func (s *StepTimes) Summarize(out *Summary) {
 	out.CommMs, out.CommExposedMs, out.BubbleMs, out.WaitMs, out.DataMs = t.Comm, t.Exposed, t.Bubble, t.Wait, t.Data
 	out.OverlapPct = s.Overlap()
 	out.BytesSent, out.BytesReceived = s.Bytes()
+	out.BytesSaved = s.Saved()
 }
 
 // JSON returns the summary as indented JSON with a newline at its end. Values

@@ -15,7 +15,7 @@ const summaryKeys = `{"model":"resnet20","params":1,"world_size":2,"data_paralle
 "global_batch":64,"micro_batch":32,"bucket_mb":16,"loss_first":2.5,"loss_last":null,"eval_accuracy":null,"eval_loss":null,
 "samples_per_sec":0,"tokens_per_sec":null,"scaling_efficiency":null,"step_ms_p50":100,"step_ms_p95":100,"step_ms_predicted":null,"forward_ms":20,"backward_ms":35,
 "optimizer_ms":15,"comm_ms":45,"comm_exposed_ms":15,"bubble_ms":8,"wait_ms":5,"data_ms":10,"overlap_pct":70,"bytes_sent":110,
-"bytes_received":55,"peak_rss_mb":0,"optimizer_mb":0,"activations_mb":0,"time_to_first_step_s":0,"grad_sha256_first":null,"params_sha256":"","state_sha256":""}`
+"bytes_received":55,"bytes_saved":6,"peak_rss_mb":0,"optimizer_mb":0,"activations_mb":0,"time_to_first_step_s":0,"grad_sha256_first":null,"params_sha256":"","state_sha256":""}`
 
 func scripted() Summary {
 	var s StepTimes

@@ -52,6 +52,7 @@ type StepTimes struct {
 	steps    []float64
 	sent     int64
 	received int64
+	saved    int64
 }
 
 type interval struct{ start, end int64 }
@@ -80,6 +81,7 @@ func (s *StepTimes) Add(span observe.Span) {
 		s.current.Comm += milliseconds(span.End - span.Start)
 		s.sent += span.Bytes
 		s.received += span.BytesIn
+		s.saved += span.Saved
 	case observe.CallWait:
 		s.current.Wait += milliseconds(span.End - span.Start)
 	}
@@ -127,6 +129,9 @@ func (s *StepTimes) Steps() int { return len(s.steps) }
 
 // Bytes returns what the calls of all steps sent and received.
 func (s *StepTimes) Bytes() (sent, received int64) { return s.sent, s.received }
+
+// Saved returns what packing kept from being sent, of what the calls sent.
+func (s *StepTimes) Saved() int64 { return s.saved }
 
 // measured returns the steps that count: those after the warm-up, or all when
 // there are no others.

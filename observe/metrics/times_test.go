@@ -15,7 +15,7 @@ func span(kind observe.Kind, start, end int64) observe.Span {
 
 func call(start, end, sent, received int64) observe.Span {
 	s := span(observe.Call, start, end)
-	s.Bytes, s.BytesIn = sent, received
+	s.Bytes, s.BytesIn, s.Saved = sent, received, sent/15
 	return s
 }
 
