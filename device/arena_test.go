@@ -170,6 +170,25 @@ func TestArenaClose(t *testing.T) {
 	a.Put(a.Get(F32, 100))
 }
 
+// What is asked for late has no goroutine that nobody waits for.
+func TestNothingIsFilledAfterClose(t *testing.T) {
+	var r HostRegions
+	r.Close()
+	for range 2 {
+		_, err := r.Alloc(F32, worthFilling)
+		require.NoError(t, err)
+		b, err := r.Region(worthFilling)
+		require.NoError(t, err)
+		require.False(t, r.filler.runs)
+		require.Empty(t, r.filler.queue)
+		r.Release(b)
+		_, err = r.Region(worthFilling)
+		require.NoError(t, err)
+		r.Close()
+		require.Zero(t, r.Mapped())
+	}
+}
+
 func TestRegions(t *testing.T) {
 	var r HostRegions
 	first, err := r.Region(5 << 20)

@@ -15,6 +15,7 @@ type filler struct {
 	queue   []*filling
 	running sync.WaitGroup
 	runs    bool
+	closed  bool
 	stepped *sync.Cond // a piece is done
 }
 
@@ -25,11 +26,15 @@ type filling struct {
 	busy bool // a piece is on its way
 }
 
-// add puts b before or behind what is to be filled.
+// add puts b before or behind what is to be filled. Once the filler is closed it
+// does nothing.
 func (f *filler) add(b []byte, before bool) *filling {
 	m := &filling{rest: b}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.closed {
+		return nil
+	}
 	if f.stepped == nil {
 		f.stepped = sync.NewCond(&f.mu)
 	}
@@ -82,9 +87,10 @@ func (f *filler) drop(m *filling) {
 	}
 }
 
-// close drops everything and waits for the goroutine.
+// close drops everything and waits for the goroutine, which no other follows.
 func (f *filler) close() {
 	f.mu.Lock()
+	f.closed = true
 	for _, m := range f.queue {
 		m.rest = nil
 	}

@@ -69,15 +69,16 @@ func TestRegionsAreFilled(t *testing.T) {
 	r.Close()
 	require.Less(t, status(t, "RssAnon")-before, size/2)
 	before = status(t, "RssAnon")
-	large, err := r.Alloc(F32, size/4)
+	var s HostRegions
+	large, err := s.Alloc(F32, size/4)
 	require.NoError(t, err)
-	r.filler.running.Wait()
+	s.filler.running.Wait()
 	require.Greater(t, status(t, "RssAnon")-before, size*3/4)
 	require.Zero(t, large.F32()[size/4-1])
-	more, err := r.Region(size)
+	more, err := s.Region(size)
 	require.NoError(t, err)
-	r.Release(more) // which may have been filled in part
-	r.Close()
+	s.Release(more) // which may have been filled in part
+	s.Close()
 }
 
 // When address space is short, a region is as large as it must be.

@@ -14,6 +14,10 @@ import (
 // memory, it is memory of the Go heap. The zero value is ready; it is safe for
 // concurrent use.
 type HostRegions struct {
+	// Busy says that no processor is left beside those that compute, for which pages
+	// in the background would only be a delay; set before use.
+	Busy bool
+
 	mu     sync.Mutex
 	mapped map[*byte]*mapping // by first byte
 	filler filler
@@ -51,7 +55,7 @@ func (r *HostRegions) Region(least int) (Buf, error) {
 	}
 	region := &mapping{all: m}
 	r.mapped[unsafe.SliceData(b.mem)] = region
-	if least >= worthFilling {
+	if least >= worthFilling && !r.Busy {
 		region.filling = r.filler.add(b.mem[:least], true) // activations are the first to be written
 	}
 	return b, nil
@@ -79,14 +83,14 @@ func (r *HostRegions) unmap(m *mapping) {
 // there before, as far as the background comes. The memory is not of a region.
 func (r *HostRegions) Alloc(t Type, n int) (Buf, error) {
 	b, err := HostAlloc(t, n)
-	if err == nil && b.Size() >= worthFilling {
+	if err == nil && b.Size() >= worthFilling && !r.Busy {
 		r.filler.add(inside(b.mem), false)
 	}
 	return b, err
 }
 
 // Close gives back all regions that are out, and waits for what the background
-// does.
+// does. Memory asked for later is not filled there; another Close gives it back.
 func (r *HostRegions) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

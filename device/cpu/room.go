@@ -11,11 +11,17 @@ type room struct {
 	region  device.Buf
 	used    int          // bytes
 	small   []device.Buf // regions that did not suffice in the present call
+	enough  int          // bytes that every call so far would have had room in
 }
 
 // leastRoom is what is asked for at first, where a region is no larger than asked
 // for.
 const leastRoom = 1 << 20
+
+// mostAhead is up to which size a region is larger than needed. Beyond it memory
+// that nobody uses, whose pages are filled all the same, is dearer than another
+// mapping.
+const mostAhead = 1 << 30
 
 // floats returns n float32 of undefined content, aligned to a cache line.
 func (r *room) floats(n int) []float32 {
@@ -28,13 +34,9 @@ func (r *room) floats(n int) []float32 {
 	return b.As(device.F32).F32()
 }
 
-// grow starts a region that would have sufficed for the whole call.
+// grow starts another region.
 func (r *room) grow(size int) {
-	all := r.used + size
-	for _, b := range r.small {
-		all += b.Len
-	}
-	b, err := r.regions.Region(max(all, 2*r.region.Len, leastRoom))
+	b, err := r.regions.Region(r.next(size))
 	if err != nil {
 		panic(err) // sizes come from shapes whose tensors exist
 	}
@@ -44,9 +46,32 @@ func (r *room) grow(size int) {
 	r.region, r.used = b, 0
 }
 
-// leave takes back all pieces.
+// next is the size of a region for another piece: one that would have sufficed for
+// the whole call, or, where that is much, the piece alone.
+func (r *room) next(size int) int {
+	all := r.used + size
+	for _, b := range r.small {
+		all += b.Len
+	}
+	r.enough = max(r.enough, all)
+	ahead := max(all, 2*r.region.Len, leastRoom)
+	switch {
+	case r.region.IsZero():
+		return max(r.enough, leastRoom)
+	case ahead > mostAhead:
+		return size
+	}
+	return ahead
+}
+
+// leave takes back all pieces. Where a call needed several regions, the next one
+// gets one of their size.
 func (r *room) leave() {
 	r.used = 0
+	if r.region.Len < r.enough {
+		r.regions.Release(r.region)
+		r.region = device.Buf{}
+	}
 	for _, b := range r.small {
 		r.regions.Release(b)
 	}
