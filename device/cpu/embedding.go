@@ -12,14 +12,12 @@ type embeddingTask struct {
 	rows     tensor
 	table    tensor // or its gradient, in float32
 	ids      []int32
+	columns  int // of a part of the gradient
 }
 
-// The sizes of parts: enough copying to be worth a thread, few enough for all
-// threads to have some.
-const (
-	embeddingRows    = 128
-	embeddingColumns = 128
-)
+// embeddingRows is how many rows a part of a lookup has: enough copying to be worth a
+// thread, few enough for all threads to have some.
+const embeddingRows = 128
 
 func (k *kernels) EmbeddingForward(d device.Embedding, y, table, ids device.Buf) {
 	d.RequireForward(y, table, ids)
@@ -29,8 +27,9 @@ func (k *kernels) EmbeddingForward(d device.Embedding, y, table, ids device.Buf)
 
 func (k *kernels) EmbeddingBackward(d device.Embedding, dtable, dy, ids device.Buf) {
 	d.RequireBackward(dtable, dy, ids)
-	k.runEmbedding(embeddingTask{set: k.set, d: d, backward: true, rows: k.set.tensor(dy), table: k.set.tensor(dtable), ids: ids.I32()},
-		(d.Width+embeddingColumns-1)/embeddingColumns)
+	each := columnsEach(d.Width, k.pool.threads)
+	k.runEmbedding(embeddingTask{set: k.set, d: d, backward: true, rows: k.set.tensor(dy), table: k.set.tensor(dtable), ids: ids.I32(), columns: each},
+		(d.Width+each-1)/each)
 }
 
 func (k *kernels) runEmbedding(t embeddingTask, parts int) {
@@ -43,7 +42,7 @@ func (k *kernels) runEmbedding(t embeddingTask, parts int) {
 
 func (t *embeddingTask) do(s *scratch, index int) {
 	width := t.d.Width
-	room := s.plane.floats(max(width, embeddingColumns))
+	room := s.plane.floats(width)
 	if !t.backward {
 		for i := index * embeddingRows; i < min((index+1)*embeddingRows, t.d.Rows); i++ {
 			id := int(t.ids[i])
@@ -51,8 +50,8 @@ func (t *embeddingTask) do(s *scratch, index int) {
 		}
 		return
 	}
-	lo := index * embeddingColumns
-	hi := min(lo+embeddingColumns, width)
+	lo := index * t.columns
+	hi := min(lo+t.columns, width)
 	if !t.d.Accumulate {
 		for v := range t.d.Count {
 			clear(t.table.floats[v*width+lo : v*width+hi])

@@ -23,6 +23,10 @@ const (
 	// its panels share the second-level cache.
 	productPartsSums   = 1 << 13
 	productPartsPanels = 48
+	// Where several threads compute, productPartsEach is how many parts there should
+	// be for each, and productPartsLeast how many rows they have for that, at least.
+	productPartsEach  = 2
+	productPartsLeast = 64
 	// leftPartsWords bounds a left side that is cut once for all groups of panels.
 	leftPartsWords = 1 << 20
 )
@@ -52,8 +56,8 @@ func (k *kernels) runProductParts(w *workspace) {
 	*q = productParts{productTask: t, chunks: (t.d.K + partDepth - 1) / partDepth, notFinite: w.notFinite}
 	if t.blocks > 1 {
 		q.cutRight = w.room.floats(t.panels * q.chunks * panelWords)
-		w.rightParts = rightParts{q}
-		k.pool.run(w, &w.rightParts, (t.panels+rightPanels-1)/rightPanels)
+		w.rightParts = rightParts{q, min(rightPanels, (t.panels+k.pool.threads-1)/k.pool.threads)}
+		k.pool.run(w, &w.rightParts, (t.panels+w.rightParts.each-1)/w.rightParts.each)
 	}
 	if words := t.left.count * chunkWords(q.chunks); t.groups > 1 && words <= leftPartsWords {
 		w.leftParts = leftParts{q, w.room.floats(words)}
@@ -70,15 +74,18 @@ func (k *kernels) runProductParts(w *workspace) {
 	*q, w.rightParts, w.leftParts, w.productAgain = productParts{}, rightParts{}, leftParts{}, productAgain{}
 }
 
-// rightPanels is how many panels of the right side are cut at a time.
+// rightPanels is how many panels of the right side are cut at a time, at most.
 const rightPanels = 4
 
-// rightParts cuts the right side; part i is rightPanels panels.
-type rightParts struct{ *productParts }
+// rightParts cuts the right side; part i is each panels.
+type rightParts struct {
+	*productParts
+	each int
+}
 
 func (t *rightParts) do(s *scratch, index int) {
-	lo, panelLen := index*rightPanels, t.chunks*panelWords
-	t.cutPanels(s, t.cutRight[lo*panelLen:], panelLen, lo, min(t.panels, lo+rightPanels), 0, t.chunks)
+	lo, panelLen := index*t.each, t.chunks*panelWords
+	t.cutPanels(s, t.cutRight[lo*panelLen:], panelLen, lo, min(t.panels, lo+t.each), 0, t.chunks)
 }
 
 // leftParts cuts the left side; part i is partRows rows.
@@ -102,22 +109,31 @@ func (t *productAgain) do(s *scratch, index int) {
 }
 
 // cutParts sets the sizes of parts, which do not change what an element is the
-// sum of.
+// sum of. Several threads get equally many parts of about as many rows, and some to
+// spare, as far as each part has enough rows to share what it reads of the right side.
 func (t *productTask) cutParts(threads int) {
-	t.rowsOf = min(productPartsRows, (t.left.count+partRows-1)/partRows*partRows)
-	least := 1
-	if threads > 1 {
-		least = 4 * threads
-	}
+	units := (t.left.count + partRows - 1) / partRows
+	t.blocks = (units*partRows + productPartsRows - 1) / productPartsRows
+	t.rowsOf = min(productPartsRows, units*partRows)
 	wide := min(productPartsPanels, productPartsSums/t.rowsOf)
 	t.groups = (t.panels + wide - 1) / wide
-	for t.rowsOf > 2*partRows && t.groups*((t.left.count+t.rowsOf-1)/t.rowsOf) < least && t.left.count > t.rowsOf/2 {
-		t.rowsOf = (t.rowsOf/2 + partRows - 1) / partRows * partRows
-	}
-	t.blocks = (t.left.count + t.rowsOf - 1) / t.rowsOf
-	if t.groups*t.blocks < least {
-		// A group has two panels at least, which the unit takes at once.
-		t.groups = max(t.groups, min((t.panels+1)/2, (least+t.blocks-1)/t.blocks))
+	if threads > 1 {
+		least, fewest := productPartsEach*threads, t.blocks
+		for blocks := fewest; ; blocks = max(blocks, t.blocks) + 1 {
+			rows := (units + blocks - 1) / blocks * partRows
+			if blocks > fewest && rows < productPartsLeast {
+				break
+			}
+			t.rowsOf = rows
+			t.blocks = (t.left.count + rows - 1) / rows
+			if n := t.groups * t.blocks; n >= least && (n%threads == 0 || n >= 2*least) {
+				break
+			}
+		}
+		if t.groups*t.blocks < least {
+			// A group has two panels at least, which the unit takes at once.
+			t.groups = max(t.groups, min((t.panels+1)/2, (least+t.blocks-1)/t.blocks))
+		}
 	}
 	t.parts = t.groups * t.blocks
 }

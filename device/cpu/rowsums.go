@@ -2,13 +2,23 @@ package cpu
 
 import "github.com/gradfusion/gradfusion/device"
 
-// rowSumsColumns is how many columns a part has: long enough a run of each row
-// for the processor to see it coming.
-const rowSumsColumns = 128
+// columnsAtOnce is how many columns a part has at most of which it passes all rows:
+// long enough a run of each row for the processor to see it coming.
+const columnsAtOnce = 128
 
-// rowSumsTask adds up the rows of a matrix; part p is rowSumsColumns columns.
+// columnsEach is how many columns each part has: fewer where parts of the most would
+// leave threads without work.
+func columnsEach(columns, threads int) int {
+	if parts := (columns + columnsAtOnce - 1) / columnsAtOnce; parts%threads != 0 && parts < 4*threads {
+		return columnsAtOnce / 2
+	}
+	return columnsAtOnce
+}
+
+// rowSumsTask adds up the rows of a matrix; part p is each columns.
 type rowSumsTask struct {
 	set        *kernelSet
+	each       int
 	out        []float32
 	a          tensor
 	rows, cols int
@@ -20,15 +30,16 @@ func (k *kernels) SumRows(out, a device.Buf, rows, cols int, accumulate bool) {
 	device.Require("SumRows", "out", out, device.F32, cols)
 	device.RequireFloat("SumRows", "a", a, rows*cols)
 	w := k.take()
-	w.rowSums = rowSumsTask{k.set, out.F32(), k.set.tensor(a), rows, cols, accumulate}
-	k.pool.run(w, &w.rowSums, (cols+rowSumsColumns-1)/rowSumsColumns)
+	each := columnsEach(cols, k.pool.threads)
+	w.rowSums = rowSumsTask{k.set, each, out.F32(), k.set.tensor(a), rows, cols, accumulate}
+	k.pool.run(w, &w.rowSums, (cols+each-1)/each)
 	w.rowSums = rowSumsTask{}
 	k.give(w)
 }
 
 func (t *rowSumsTask) do(s *scratch, index int) {
-	lo := index * rowSumsColumns
-	out := t.out[lo:min(lo+rowSumsColumns, t.cols)]
+	lo := index * t.each
+	out := t.out[lo:min(lo+t.each, t.cols)]
 	s.sums = grow(s.sums, len(out))
 	sums := s.sums
 	clear(sums)

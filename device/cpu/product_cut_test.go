@@ -1,0 +1,43 @@
+package cpu
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The parts of a product cover its rows and panels, none is empty, and where rows
+// suffice all threads have equally many.
+func TestProductPartsCover(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		rows, columns, threads := 1+r.IntN(4096), 1+r.IntN(4096), 1+r.IntN(70)
+		q := productTask{left: side{count: rows}, panels: panels(columns)}
+		q.cutParts(threads)
+		require.Zero(t, q.rowsOf%partRows)
+		require.LessOrEqual(t, q.rowsOf, productPartsRows)
+		require.GreaterOrEqual(t, q.blocks*q.rowsOf, rows)
+		require.Less(t, (q.blocks-1)*q.rowsOf, rows, "%d x %d, %d threads, seed %d", rows, columns, threads, seed)
+		require.LessOrEqual(t, q.groups, q.panels)
+		require.LessOrEqual(t, (q.panels+q.groups-1)/q.groups, productPartsPanels)
+		require.Equal(t, q.groups*q.blocks, q.parts)
+	}
+	for _, c := range []struct{ rows, columns, threads, parts int }{
+		{384, 384, 2, 4}, {384, 1536, 2, 6}, {1152, 384, 2, 6}, {1536, 384, 2, 6}, {256, 384, 2, 4}, {1024, 64, 2, 4}, {64, 1024, 2, 4}, {2048, 384, 4, 8},
+	} {
+		q := productTask{left: side{count: c.rows}, panels: panels(c.columns)}
+		q.cutParts(c.threads)
+		require.Equal(t, c.parts, q.parts, "%+v", c)
+		require.Zero(t, q.parts%c.threads)
+	}
+}
+
+func TestColumnsEach(t *testing.T) {
+	for _, c := range []struct{ columns, threads, each int }{
+		{384, 1, 128}, {384, 2, 64}, {384, 3, 128}, {1152, 2, 128}, {1024, 2, 128}, {100, 2, 64}, {1 << 20, 7, 128},
+	} {
+		require.Equal(t, c.each, columnsEach(c.columns, c.threads), "%+v", c)
+	}
+}
