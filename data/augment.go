@@ -52,9 +52,7 @@ func (a Augment) place(seed uint64, epoch, index int) (p placement) {
 // draw writes one plane of h x w pixels through the table.
 func (p placement) draw(dst []float32, src []byte, table *[256]float32, h, w int) {
 	if p == (placement{}) {
-		for i, v := range src {
-			dst[i] = table[v]
-		}
+		lookUp(dst, src, table)
 		return
 	}
 	for r := range h {
@@ -74,10 +72,7 @@ func (p placement) drawRow(out []float32, row []byte, table *[256]float32) {
 	if !p.flip {
 		blank(out[:lo], table)
 		blank(out[hi:], table)
-		out = out[lo:hi]
-		for i, v := range shown {
-			out[i] = table[v]
-		}
+		lookUp(out[lo:hi], shown, table)
 		return
 	}
 	blank(out[:w-hi], table)
@@ -86,6 +81,19 @@ func (p placement) drawRow(out []float32, row []byte, table *[256]float32) {
 	last := len(shown) - 1
 	for i := range out {
 		out[i] = table[shown[last-i]]
+	}
+}
+
+// lookUp sets each dst[i] to src[i]'s place in the table.
+func lookUp(dst []float32, src []byte, table *[256]float32) {
+	for len(src) >= 8 {
+		d, s := (*[8]float32)(dst), (*[8]byte)(src) // no bound is checked
+		d[0], d[1], d[2], d[3] = table[s[0]], table[s[1]], table[s[2]], table[s[3]]
+		d[4], d[5], d[6], d[7] = table[s[4]], table[s[5]], table[s[6]], table[s[7]]
+		dst, src = dst[8:], src[8:]
+	}
+	for i, v := range src {
+		dst[i] = table[v]
 	}
 }
 
