@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/gradfusion/gradfusion/device"
@@ -61,6 +62,7 @@ func New(c Config) (*Device, error) {
 		return nil, fmt.Errorf("cpu device: %w", err)
 	}
 	d := &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads), c.Alone)}
+	d.regions.Busy = c.Threads >= runtime.NumCPU()
 	k := (*kernels)(d)
 	d.mixed = mixed{k, device.NewWidened(k, device.HostAlloc)}
 	return d, nil
