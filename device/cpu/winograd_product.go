@@ -77,6 +77,8 @@ func (k *kernels) runWinograd(w *workspace, weights device.Buf) {
 	switch {
 	case !t.parted && t.byPositions():
 		k.runPositions(w)
+	case t.isWide() && t.wideInParts():
+		k.runWideParts(w)
 	case t.isWide():
 		k.runWide(w)
 	default:

@@ -5,7 +5,8 @@ package cpu
 // matrix unit. Rows of the products are input channels, their steps are tiles.
 
 // sumsLeast is the bytes of all sums from which that pays: fewer stay in the
-// second-level cache while images pass.
+// second-level cache while images pass, and to turn and cut a few tiles takes as
+// long as their products on vectors.
 const sumsLeast = 1 << 20
 
 // byPositions decides from the shape alone.
@@ -42,30 +43,20 @@ func (k *kernels) runGradientPositions(w *workspace) {
 type winogradSumsTask struct{ *winogradGradient }
 
 func (t *winogradSumsTask) do(s *scratch, p int) {
-	tiles := t.perBlock * t.wide
-	chunks, channels := (tiles+partDepth-1)/partDepth, t.blocksC*block
+	tiles, chunks, channels := t.perBlock*t.wide, t.chunks(), t.blocksC*block
 	v, g := t.v[p*slabLen(t.blocksC, tiles):], t.g[p*slabLen(t.blocksK, tiles):]
 	a := s.left.floats(channels * chunkWords(chunks))
-	squares := s.winograd.whole.floats(4 * half * block)
 	for at := 0; at < channels; at += partRows {
 		n := min(partRows, channels-at)
-		for c := range chunks {
-			for r := 0; r < n; r += block {
-				first, second := t.halves(squares, v[(at+r)*tiles:][:tiles*block], c)
-				t.set.transpose(squares[2*half*block:], first, block, half)
-				t.set.transpose(squares[3*half*block:], second, block, half)
-				t.set.parts.split(a[(at*chunks+c*n)*3*block+r*block:], squares[2*half*block:], squares[3*half*block:], half, n*block, half)
-			}
+		for r := 0; r < n; r += block {
+			t.cutRows(s, a[at*chunkWords(chunks):], v[(at+r)*tiles:][:tiles*block], r, n)
 		}
 	}
 	b := s.image.floats(2 * chunks * panelWords)
 	for k := 0; k < t.blocksK; k += 2 {
 		count := min(2, t.blocksK-k)
 		for q := range count {
-			for c := range chunks {
-				first, second := t.halves(squares, g[(k+q)*tiles*block:][:tiles*block], c)
-				t.set.parts.split(b[(q*chunks+c)*panelWords:], first, second, block, panelWords/3, half)
-			}
+			t.cutPanel(s, b[q*chunks*panelWords:], g[(k+q)*tiles*block:][:tiles*block])
 		}
 		t.set.parts.units(&s.parts, partsUnits{
 			a: a, b: b, c: t.partial[k*t.sumsLen()+p*t.sumsSlab():], rows: channels, panels: count, chunks: chunks,
@@ -74,9 +65,31 @@ func (t *winogradSumsTask) do(s *scratch, p int) {
 	}
 }
 
+// cutRows turns the lines of all tiles, 16 channels, into rows and cuts them into
+// the parts of a unit of n rows, from its row r on.
+func (t *winogradGradient) cutRows(s *scratch, unit, lines []float32, r, n int) {
+	squares := s.winograd.whole.floats(4 * half * block)
+	one, two := squares[2*half*block:3*half*block], squares[3*half*block:]
+	for c := 0; c*partDepth*block < len(lines); c++ {
+		first, second := halves(squares, lines, c)
+		t.set.transpose(one, first, block, half)
+		t.set.transpose(two, second, block, half)
+		t.set.parts.split(unit[(3*c*n+r)*block:], one, two, half, n*block, half)
+	}
+}
+
+// cutPanel cuts the lines of all tiles, 16 channels, into the parts of a panel.
+func (t *winogradGradient) cutPanel(s *scratch, panel, lines []float32) {
+	squares := s.winograd.whole.floats(4 * half * block)
+	for c := 0; c*partDepth*block < len(lines); c++ {
+		first, second := halves(squares, lines, c)
+		t.set.parts.split(panel[c*panelWords:], first, second, block, panelWords/3, half)
+	}
+}
+
 // halves returns both halves of chunk c of the lines of tiles: in room, with zeros
 // behind the last tile, where they are not whole.
-func (t *winogradSumsTask) halves(room, lines []float32, c int) (first, second []float32) {
+func halves(room, lines []float32, c int) (first, second []float32) {
 	at := c * partDepth * block
 	if at+partDepth*block <= len(lines) {
 		return lines[at:], lines[at+half*block:]

@@ -43,6 +43,7 @@ func TestWinogradErrors(t *testing.T) {
 	for _, d := range []device.Conv{
 		{N: 3, C: 64, H: 13, W: 12, K: 48},
 		{N: 1, C: 250, H: 5, W: 6, K: 264}, // more weights than fit a cache
+		{N: 7, C: 256, H: 5, W: 6, K: 144}, // the same with whole blocks and a few tiles
 		{N: 11, C: 96, H: 9, W: 10, K: 80}, // the same and many tiles, an odd number of panels
 		{N: 6, C: 96, H: 12, W: 13, K: 96},
 	} {

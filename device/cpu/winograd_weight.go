@@ -35,6 +35,8 @@ func (k *kernels) winogradBackwardWeight(form *winogradForm, d device.Conv, dw, 
 	switch {
 	case t.byPositions():
 		k.runGradientPositions(w)
+	case t.isWide() && t.wideInParts():
+		k.runWideGradientParts(w)
 	case t.isWide():
 		k.runWideGradient(w)
 	default:
@@ -103,15 +105,22 @@ func (t *winogradGradient) block(s *scratch, sums []float32, from, to int, accum
 // those of dy, to where row "at" of a block of tiles lies.
 func (t *winogradGradient) transform(s *scratch, v, g []float32, c, r, at int) {
 	tiles := t.perBlock * t.wide
-	n, at := r/t.high, at*t.wide
 	if c < t.blocksC {
-		plane := t.d.H * t.d.W * block
-		t.fromData(&s.winograd, v[(c*tiles+at)*block:], &t.x, (n*t.blocksC+c)*plane, r%t.high, slabLen(t.blocksC, tiles))
+		t.transformBlock(s, v[(c*tiles+at*t.wide)*block:], c, r, slabLen(t.blocksC, tiles))
 		return
 	}
-	c -= t.blocksC
-	plane := t.d.OutH() * t.d.OutW() * block
-	t.fromGradient(&s.winograd, g[(c*tiles+at)*block:], &t.dy, (n*t.blocksK+c)*plane, r%t.high, slabLen(t.blocksK, tiles))
+	t.transformBlock(s, g[((c-t.blocksC)*tiles+at*t.wide)*block:], c, r, slabLen(t.blocksK, tiles))
+}
+
+// transformBlock transforms row r of tiles of block c of the channels of x, and
+// after those of dy, to dst, whose positions are slab floats apart.
+func (t *winogradGradient) transformBlock(s *scratch, dst []float32, c, r, slab int) {
+	n := r / t.high
+	if c < t.blocksC {
+		t.fromData(&s.winograd, dst, &t.x, (n*t.blocksC+c)*t.d.H*t.d.W*block, r%t.high, slab)
+		return
+	}
+	t.fromGradient(&s.winograd, dst, &t.dy, (n*t.blocksK+c-t.blocksC)*t.d.OutH()*t.d.OutW()*block, r%t.high, slab)
 }
 
 // multiply computes or adds to the sums of panels of 16 output channels.

@@ -103,6 +103,10 @@ type workspace struct {
 	winogradPositions winogradPositions
 	winogradOutputs   winogradOutputs
 	winogradSums      winogradSumsTask
+	winogradCutInputs winogradCutInputs
+	winogradCutGroups winogradCutGroups
+	winogradCutImages winogradCutImages
+	winogradCutChunks winogradCutChunks
 }
 
 func newWorkspace(set *kernelSet, regions *device.HostRegions) *workspace {
