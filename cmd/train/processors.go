@@ -51,6 +51,24 @@ func (j *job) keepRoom(n, threads int) {
 	}
 }
 
+// withoutRoom is on, which gives back the room of a job of one rank after its first
+// step, that prepares memory beside the others: what then goes on beside computation is
+// short, and for each such thing the runtime would wake further threads, which drive
+// the computing ones from their processors.
+func (j *job) withoutRoom(on func(trainer.Event), ranks int) func(trainer.Event) {
+	if ranks > 1 || lookup(j.environ)("GOMAXPROCS") != "" {
+		return on
+	}
+	over := false
+	return func(e trainer.Event) {
+		on(e)
+		if e.Kind == trainer.Stepped && !over {
+			over = true
+			runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), max(runtime.NumCPU(), trainer.Threads(j.config, 1))))
+		}
+	}
+}
+
 // handedOver is the size up to which a message between stages is gone when its sender
 // computes on: shared memory holds it. Of a larger one the rest needs threads of the
 // sender beside the one that computes, which would wait for that one's processor

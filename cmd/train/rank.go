@@ -146,7 +146,7 @@ func (j *job) rank(ctx context.Context, transport collective.Transport, local in
 
 	s, err = j.train(ctx, trainer.Job{
 		Config: j.config, Comm: world, Device: device, Resume: j.resume, RunDir: j.runDir,
-		Events: events, Stop: j.stop, On: show.on, Cut: j.keepStageApart, Started: j.started,
+		Events: events, Stop: j.stop, On: j.withoutRoom(show.on, world.Size()), Cut: j.keepStageApart, Started: j.started,
 		NoEvaluation: lookup(j.environ)(measureVariable) != "",
 	})
 	fence(err)
