@@ -29,7 +29,7 @@ func (r *runner) affordable(budget time.Duration) int {
 // repeat times n calls and leaves in r.times, for each of them, how long the
 // slowest rank took.
 func (r *runner) repeat(ctx context.Context, t *trial, n int, apart bool) error {
-	return r.timed(ctx, n, apart || t.encoding != nil, t.renew, func() error { return t.run(ctx) })
+	return r.timed(ctx, n, apart || t.renews(), t.renew, func() error { return t.run(ctx) })
 }
 
 // timed times n runs of what all ranks do, each after its preparation.

@@ -19,6 +19,7 @@ type Config struct {
 	Algorithms []string      // none: "auto"; those that an operation lacks are left out
 	Wires      []string      // wire formats of all-reduces of F32, as package wire names them, each beside the algorithms
 	Private    bool          // ordinary memory instead of Comm.Alloc's
+	Gradients  bool          // timed calls have numbers like gradients, which can be packed, not zeros
 
 	Iterations int           // timed calls; 0: as many as Budget allows, between 12 and 5000
 	Warmup     int           // calls before them; 0: 8
@@ -133,10 +134,13 @@ func (r *runner) allocate(ctx context.Context) (err error) {
 func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, size int, v variant) (Result, error) {
 	length := op.fit(size/typ.Size(), r.comm.Size())
 	t := newTrial(r.comm, op, r.memory.Slice(0, op.elements(length)*typ.Size()).As(typ), length, v.algorithm)
-	if v.wire != "" {
+	switch {
+	case v.wire != "":
 		if err := t.encode(v.wire); err != nil {
 			return Result{}, err
 		}
+	case r.Gradients && op.sized():
+		t.draw()
 	}
 	result := Result{
 		Op: op.Name, DType: typ.String(), Bytes: length * typ.Size(), Ranks: r.comm.Size(), Transport: r.Transport,
@@ -158,7 +162,7 @@ func (r *runner) measure(ctx context.Context, op Operation, typ device.Type, siz
 	if err := r.repeat(ctx, t, result.Iterations, apart); err != nil {
 		return result, err
 	}
-	right = right && (t.encoding != nil || zero(t.memory))
+	right = right && (t.renews() || zero(t.memory))
 	again, err := r.check(ctx, t)
 	if err != nil {
 		return result, err

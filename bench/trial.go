@@ -20,7 +20,8 @@ type trial struct {
 	call    collective.Call
 	batch   []collective.PointToPoint // of a send-receive
 
-	encoding *encoding // nil: values are sent as they are
+	encoding *encoding  // nil: values are sent as they are
+	source   device.Buf // what they are before each timed call; empty: zeros
 }
 
 // elements is how many elements of memory a vector of that length takes.

@@ -39,10 +39,9 @@ func (r *runner) variants(op Operation, t device.Type) (all []variant) {
 
 // encoding is what a trial whose values are encoded has beside the others:
 // formats take longer for some values than for others, so it is timed on numbers
-// like gradients, which are put back before each call.
+// like gradients.
 type encoding struct {
-	codec  *wire.Codec
-	source []float32
+	codec *wire.Codec
 }
 
 // encode gives a trial of F32 a wire format.
@@ -53,21 +52,45 @@ func (t *trial) encode(name string) error {
 	}
 	t.encoding = &encoding{codec: &wire.Codec{Format: format}}
 	t.call.Codec = t.encoding.codec
-	t.encoding.source = make([]float32, t.memory.Len)
-	for i := range t.encoding.source {
+	t.draw()
+	return nil
+}
+
+// draw gives the timed calls of a trial of floats numbers like gradients, which are
+// put back before each; those of other types keep their zeros.
+func (t *trial) draw() {
+	var narrow func(float32) uint16
+	switch t.memory.Type {
+	case device.F32:
+	case device.F16:
+		narrow = device.F32ToF16
+	case device.BF16:
+		narrow = device.F32ToBF16
+	default:
+		return
+	}
+	t.source = device.FromBytes(t.memory.Type, make([]byte, t.memory.Size()))
+	for i := range t.source.Len {
 		x := uint32(i)*2654435761 + uint32(t.rank)*2246822519
 		x = (x ^ x>>15) * 2246822519
 		x ^= x >> 13
 		// The sum of four numbers of 8 bits has nearly a bell's shape.
-		t.encoding.source[i] = float32(int(x&0xff)+int(x>>8&0xff)+int(x>>16&0xff)+int(x>>24)-510) / 1024
+		v := float32(int(x&0xff)+int(x>>8&0xff)+int(x>>16&0xff)+int(x>>24)-510) / 1024
+		if narrow == nil {
+			t.source.F32()[i] = v
+		} else {
+			t.source.U16()[i] = narrow(v)
+		}
 	}
-	return nil
 }
+
+// renews reports whether timed calls begin with numbers that are put back.
+func (t *trial) renews() bool { return t.source.Len > 0 }
 
 // renew prepares a timed call.
 func (t *trial) renew() {
+	copy(t.memory.Bytes(), t.source.Bytes())
 	if t.encoding != nil {
-		copy(t.memory.F32(), t.encoding.source)
 		t.encoding.codec.Base++
 	}
 }

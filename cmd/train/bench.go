@@ -156,13 +156,14 @@ func (b *benchmark) rank(ctx context.Context, l *link, place launch.Place) (err 
 	}
 	defer dev.Close()
 	how := groupConfig(b.config, l.links, dev, nil)
-	if b.config.Collective.Pack == config.On { // auto is for gradients: the values here are of a kind of their own
+	packs := b.config.Collective.Pack == config.On // auto is for gradients, and the values here are zeros otherwise
+	if packs {
 		how.Packed = l.packed
 	}
 	group := collective.NewGroup(l.transport, how)
 	defer func() { err = errors.Join(err, group.Close()) }()
 	settings := b.Config
-	settings.Kernels, settings.Transport = dev.Kernels(), l.name
+	settings.Kernels, settings.Transport, settings.Gradients = dev.Kernels(), l.name, packs
 	settings.Chosen = group.AlgorithmOf
 	settings.Registered = group.SharesMemory()
 	// The limit is that of memory, which is what ranks of one host share.

@@ -22,8 +22,8 @@ or how a training scales.
                      shown
     -wire NAMES      encode what all-reduces of f32 send: f32 (as it is), f16,
                      bf16, int8, int4, topk (1 %)
-    -pack            pack floats without loss on their way over tcp; the values
-                     that are sent here shrink about as gradients do
+    -pack            pack floats without loss on their way over tcp, and send
+                     numbers like gradients
     -private         ordinary memory instead of memory that ranks can share
     -json            a line of JSON for each measurement instead of a table
     -plot FILE.svg   draw time and bandwidth over size; - draws on the terminal
