@@ -17,18 +17,8 @@ const (
 	partsProductDepth = 128
 	partsProductRight = 32
 	partsProductLeft  = 48
-	// productPartsRows is how many rows share a reading of the right side.
-	productPartsRows = 256
-	// productPartsSums bounds rows x panels of a part: its sums and some chunks of
-	// its panels share the second-level cache.
-	productPartsSums   = 1 << 13
-	productPartsPanels = 48
-	// Where several threads compute, productPartsEach is how many parts there should
-	// be for each, and productPartsLeast how many rows they have for that, at least.
-	productPartsEach  = 2
-	productPartsLeast = 64
 	// leftPartsWords bounds a left side that is cut once for all groups of panels.
-	leftPartsWords = 1 << 20
+	leftPartsWords = 3 << 19
 )
 
 // productParts is productTask by parts. Its sums are lines, [panel][rowsOf][16].
@@ -59,8 +49,8 @@ func (k *kernels) runProductParts(w *workspace) {
 		w.rightParts = rightParts{q, min(rightPanels, (t.panels+k.pool.threads-1)/k.pool.threads)}
 		k.pool.run(w, &w.rightParts, (t.panels+w.rightParts.each-1)/w.rightParts.each)
 	}
-	if words := t.left.count * chunkWords(q.chunks); t.groups > 1 && words <= leftPartsWords {
-		w.leftParts = leftParts{q, w.room.floats(words)}
+	if t.groups > 1 && t.leftOnce() {
+		w.leftParts = leftParts{q, w.room.floats(t.left.count * chunkWords(q.chunks))}
 		k.pool.run(w, &w.leftParts, (t.left.count+partRows-1)/partRows)
 		q.cutLeft = w.leftParts.dst
 	}
@@ -106,36 +96,6 @@ func (t *productAgain) do(s *scratch, index int) {
 	if t.notFinite[index] {
 		t.productTask.do(s, index)
 	}
-}
-
-// cutParts sets the sizes of parts, which do not change what an element is the
-// sum of. Several threads get equally many parts of about as many rows, and some to
-// spare, as far as each part has enough rows to share what it reads of the right side.
-func (t *productTask) cutParts(threads int) {
-	units := (t.left.count + partRows - 1) / partRows
-	t.blocks = (units*partRows + productPartsRows - 1) / productPartsRows
-	t.rowsOf = min(productPartsRows, units*partRows)
-	wide := min(productPartsPanels, productPartsSums/t.rowsOf)
-	t.groups = (t.panels + wide - 1) / wide
-	if threads > 1 {
-		least, fewest := productPartsEach*threads, t.blocks
-		for blocks := fewest; ; blocks = max(blocks, t.blocks) + 1 {
-			rows := (units + blocks - 1) / blocks * partRows
-			if blocks > fewest && rows < productPartsLeast {
-				break
-			}
-			t.rowsOf = rows
-			t.blocks = (t.left.count + rows - 1) / rows
-			if n := t.groups * t.blocks; n >= least && (n%threads == 0 || n >= 2*least) {
-				break
-			}
-		}
-		if t.groups*t.blocks < least {
-			// A group has two panels at least, which the unit takes at once.
-			t.groups = max(t.groups, min((t.panels+1)/2, (least+t.blocks-1)/t.blocks))
-		}
-	}
-	t.parts = t.groups * t.blocks
 }
 
 func (t *productParts) do(s *scratch, index int) {
