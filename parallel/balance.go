@@ -18,7 +18,8 @@ const slowerForMemory = 1.05
 // over the first blocks and stages: the best worst stage of k stages over n blocks
 // is that of k-1 stages over some of the blocks, or the stage of the others. Where
 // ranks have several, what counts is their sum, and cuts are moved, up to three at
-// a time, until that makes nothing better.
+// a time, until that makes nothing better; of more than 64 blocks one cut to any
+// place and the others by a few blocks, because all ways are too many.
 func Balance(costs []BlockCost, loads []StageLoad) (*Pipeline, error) {
 	p := &Pipeline{Costs: costs, Loads: loads}
 	n, stages := len(costs), len(loads)
@@ -87,7 +88,15 @@ func newPrefixes(costs []BlockCost, recompute bool) *prefixes {
 type balancing struct {
 	blocks int
 	loads  []StageLoad
+	byRank []float64 // of sums
 }
+
+// farAlone is from how many blocks on only one cut at a time is moved farther than
+// near.
+const (
+	farAlone = 64
+	near     = 4
+)
 
 func (b *balancing) several() bool {
 	seen := map[int]bool{}
@@ -103,7 +112,7 @@ func (b *balancing) several() bool {
 // sums adds a cost up by ranks, and returns the largest sum and that of their
 // squares, which gets smaller when sums get more alike.
 func (b *balancing) sums(cuts []int, cost func(stage, lo, hi int) float64) (worst, squares float64) {
-	var sums []float64
+	sums := b.byRank[:0]
 	lo := 0
 	for stage, l := range b.loads {
 		hi := b.blocks
@@ -116,6 +125,7 @@ func (b *balancing) sums(cuts []int, cost func(stage, lo, hi int) float64) (wors
 		sums[l.Rank] += cost(stage, lo, hi)
 		lo = hi
 	}
+	b.byRank = sums
 	for _, s := range sums {
 		worst, squares = max(worst, s), squares+float64(s*s)
 	}
@@ -134,7 +144,7 @@ func (b *balancing) improve(cuts []int, score func(cuts []int) (float64, float64
 	for better := true; better; {
 		better = false
 		now := slices.Clone(best)
-		b.moves(slices.Clone(best), together, 0, func(cuts []int) {
+		b.moves(slices.Clone(best), together, 0, b.blocks, func(cuts []int) {
 			if !ascending(cuts) {
 				return
 			}
@@ -157,9 +167,13 @@ func ascending(cuts []int) bool {
 	return true
 }
 
-// moves calls visit with all ways to move up to count of cuts[from:] that leave
-// every stage a block, and some that do not.
-func (b *balancing) moves(cuts []int, count, from int, visit func(cuts []int)) {
+// moves calls visit with all ways to move up to count of cuts[from:] by up to reach
+// that leave every stage a block, and some that do not.
+func (b *balancing) moves(cuts []int, count, from, reach int, visit func(cuts []int)) {
+	further := reach
+	if b.blocks > farAlone {
+		further = near
+	}
 	for i := from; i < len(cuts); i++ {
 		was, low, high := cuts[i], 1, b.blocks
 		if i > 0 {
@@ -168,10 +182,12 @@ func (b *balancing) moves(cuts []int, count, from int, visit func(cuts []int)) {
 		if next := i + count; next < len(cuts) { // those between may move too
 			high = cuts[next]
 		}
+		low = max(low, was-reach)
+		high = min(high, max(was, low)+reach+1)
 		for cuts[i] = low; cuts[i] < high; cuts[i]++ {
 			visit(cuts)
 			if count > 1 {
-				b.moves(cuts, count-1, i+1, visit)
+				b.moves(cuts, count-1, i+1, further, visit)
 			}
 		}
 		cuts[i] = was

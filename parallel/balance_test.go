@@ -87,3 +87,26 @@ func TestBalanceOfRecomputedStages(t *testing.T) {
 	require.Equal(t, BlockCost{"a to c", 3, 9, 300, 21, 7}, p.Cost(0))
 	require.Equal(t, BlockCost{"d to g", 4, 8, 400, 220, 7}, p.Cost(1))
 }
+
+// Many blocks on ranks of two stages: near an even share, in a number of tries that
+// does not grow with the third power of theirs.
+func TestBalanceOfManyBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 0))
+	for _, n := range []int{farAlone + 1, 150} {
+		times, total := make([]float64, n), 0.0
+		for i := range times {
+			times[i] = 10 + 4*r.Float64()
+		}
+		loads := []StageLoad{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 2}, {Rank: 1}, {Rank: 0}}
+		p, err := Balance(named(times...), loads)
+		require.NoError(t, err)
+		for _, c := range p.Costs {
+			total += c.Forward + c.Backward
+		}
+		require.Less(t, slowest(p), slowerForMemory*1.01*total/3, "%v", p.Cuts)
+	}
+	tries := 0
+	b := balancing{blocks: 1000}
+	b.moves([]int{125, 250, 375, 500, 625, 750, 875}, 3, 0, b.blocks, func([]int) { tries++ })
+	require.Less(t, tries, 2_000_000)
+}
