@@ -6,7 +6,7 @@ package cpu
 const (
 	// partsImages is how many rows of the smallest phase share a reading of the
 	// weights, partsBlock how many rows of a large image do.
-	partsImages = 128
+	partsImages = 256
 	partsBlock  = 256
 	// partsChunks is how many chunks of steps are cut at once: parts of rows and of
 	// two panels then lie in the first-level cache.
@@ -223,6 +223,10 @@ func (t *convParts) finish(s *scratch, b *convBlock, i int) {
 
 // store writes finished lines of a panel to a plane, or adds them.
 func (t *convParts) store(plane, lines []float32, panel int, rows []row) {
+	if whole := rows[len(rows)-1].c-rows[0].c == int64(len(rows)-1)*block*4; whole && t.bias == nil && t.flags&flagAccumulate == 0 {
+		copy(plane[rows[0].c/4:], lines[:len(rows)*block])
+		return
+	}
 	bias := new([block]float32)
 	if t.bias != nil {
 		bias = (*[block]float32)(t.bias[panel*block:])

@@ -13,7 +13,7 @@ DATA winograd2AVX512<>+28(SB)/4, $(0.5)
 GLOBL winograd2AVX512<>(SB), RODATA|NOPTR, $32
 
 // func winograd2DataDownAVX512(lines *uint64, table *float32, pitch int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2DataDownAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         lines+0(FP), AX
@@ -21,73 +21,83 @@ TEXT ·winograd2DataDownAVX512(SB), NOSPLIT, $0-32
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), AX
-	MOVQ         table+8(FP), SI
-	MOVQ         pitch+16(FP), DI
-	MOVQ         SI, R8
-	LEAQ         (SI)(DI*2), SI
-	ADDQ         DI, SI
-	MOVQ         n+24(FP), R9
+	MOVQ         BX, SI
+	SUBQ         DX, SI
+	SHLQ         $0x01, SI
+	MOVQ         table+8(FP), DI
+	MOVQ         pitch+16(FP), R8
+	MOVQ         DI, R9
+	LEAQ         (DI)(R8*2), DI
+	ADDQ         R8, DI
+	MOVQ         n+24(FP), R10
 
 column:
-	VMOVUPS (CX), Z0
-	VMOVUPS (DX), Z1
-	VMOVUPS (BX), Z2
-	VMOVUPS (AX), Z3
-	VSUBPS  Z2, Z0, Z0
-	VADDPS  Z2, Z1, Z4
-	VSUBPS  Z1, Z2, Z2
-	VSUBPS  Z3, Z1, Z1
-	VMOVUPS Z0, (R8)
-	VMOVUPS Z4, (R8)(DI*1)
-	VMOVUPS Z2, (R8)(DI*2)
-	VMOVUPS Z1, (SI)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, DX
-	ADDQ    $0x00000040, BX
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000040, R8
-	ADDQ    $0x00000040, SI
-	DECQ    R9
-	JNZ     column
+	PREFETCHT0 (BX)(SI*1)
+	PREFETCHT0 (AX)(SI*1)
+	VMOVUPS    (CX), Z0
+	VMOVUPS    (DX), Z1
+	VMOVUPS    (BX), Z2
+	VMOVUPS    (AX), Z3
+	VSUBPS     Z2, Z0, Z0
+	VADDPS     Z2, Z1, Z4
+	VSUBPS     Z1, Z2, Z2
+	VSUBPS     Z3, Z1, Z1
+	VMOVUPS    Z0, (R9)
+	VMOVUPS    Z4, (R9)(R8*1)
+	VMOVUPS    Z2, (R9)(R8*2)
+	VMOVUPS    Z1, (DI)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000040, DX
+	ADDQ       $0x00000040, BX
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, DI
+	DECQ       R10
+	JNZ        column
 	VZEROUPPER
 	RET
 
 // func winograd2GradientDownAVX512(lines *uint64, table *float32, pitch int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2GradientDownAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         lines+0(FP), AX
 	MOVQ         (AX), CX
 	MOVQ         8(AX), AX
-	MOVQ         table+8(FP), DX
-	MOVQ         pitch+16(FP), BX
-	MOVQ         DX, SI
-	LEAQ         (DX)(BX*2), DX
-	ADDQ         BX, DX
-	MOVQ         n+24(FP), DI
+	MOVQ         AX, DX
+	SUBQ         CX, DX
+	SHLQ         $0x01, DX
+	MOVQ         table+8(FP), BX
+	MOVQ         pitch+16(FP), SI
+	MOVQ         BX, DI
+	LEAQ         (BX)(SI*2), BX
+	ADDQ         SI, BX
+	MOVQ         n+24(FP), R8
 
 column:
-	VMOVUPS (CX), Z0
-	VMOVUPS (AX), Z2
-	VPXORD  Z1, Z1, Z1
-	VADDPS  Z2, Z0, Z3
-	VSUBPS  Z2, Z0, Z4
-	VSUBPS  Z2, Z1, Z2
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z3, (SI)(BX*1)
-	VMOVUPS Z4, (SI)(BX*2)
-	VMOVUPS Z2, (DX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x00000040, DX
-	DECQ    DI
-	JNZ     column
+	PREFETCHT0 (CX)(DX*1)
+	PREFETCHT0 (AX)(DX*1)
+	VMOVUPS    (CX), Z0
+	VMOVUPS    (AX), Z2
+	VPXORD     Z1, Z1, Z1
+	VADDPS     Z2, Z0, Z3
+	VSUBPS     Z2, Z0, Z4
+	VSUBPS     Z2, Z1, Z2
+	VMOVUPS    Z0, (DI)
+	VMOVUPS    Z3, (DI)(SI*1)
+	VMOVUPS    Z4, (DI)(SI*2)
+	VMOVUPS    Z2, (BX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, DI
+	ADDQ       $0x00000040, BX
+	DECQ       R8
+	JNZ        column
 	VZEROUPPER
 	RET
 
 // func winograd2DataAcrossAVX512(v *float32, table *float32, slab int, pitch int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2DataAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         v+0(FP), AX
@@ -104,32 +114,36 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), Z2
-	VMOVUPS 192(DI), Z3
-	VSUBPS  Z2, Z0, Z0
-	VADDPS  Z2, Z1, Z4
-	VSUBPS  Z1, Z2, Z2
-	VSUBPS  Z3, Z1, Z1
-	VMOVUPS Z0, (R9)
-	VMOVUPS Z4, (R9)(DX*1)
-	VMOVUPS Z2, (R9)(DX*2)
-	VMOVUPS Z1, (R10)
-	ADDQ    $0x00000080, DI
-	ADDQ    $0x00000040, R9
-	ADDQ    $0x00000040, R10
-	DECQ    R8
-	JNZ     tile
-	ADDQ    BX, CX
-	LEAQ    (AX)(DX*4), AX
-	DECQ    SI
-	JNZ     row
+	PREFETCHT0 512(R9)
+	PREFETCHT0 512(R9)(DX*1)
+	PREFETCHT0 512(R9)(DX*2)
+	PREFETCHT0 512(R10)
+	VMOVUPS    (DI), Z0
+	VMOVUPS    64(DI), Z1
+	VMOVUPS    128(DI), Z2
+	VMOVUPS    192(DI), Z3
+	VSUBPS     Z2, Z0, Z0
+	VADDPS     Z2, Z1, Z4
+	VSUBPS     Z1, Z2, Z2
+	VSUBPS     Z3, Z1, Z1
+	VMOVUPS    Z0, (R9)
+	VMOVUPS    Z4, (R9)(DX*1)
+	VMOVUPS    Z2, (R9)(DX*2)
+	VMOVUPS    Z1, (R10)
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	DECQ       R8
+	JNZ        tile
+	ADDQ       BX, CX
+	LEAQ       (AX)(DX*4), AX
+	DECQ       SI
+	JNZ        row
 	VZEROUPPER
 	RET
 
 // func winograd2GradientAcrossAVX512(v *float32, table *float32, slab int, pitch int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2GradientAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         v+0(FP), AX
@@ -146,30 +160,34 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z2
-	VPXORD  Z1, Z1, Z1
-	VADDPS  Z2, Z0, Z3
-	VSUBPS  Z2, Z0, Z4
-	VSUBPS  Z2, Z1, Z2
-	VMOVUPS Z0, (R9)
-	VMOVUPS Z3, (R9)(DX*1)
-	VMOVUPS Z4, (R9)(DX*2)
-	VMOVUPS Z2, (R10)
-	ADDQ    $0x00000080, DI
-	ADDQ    $0x00000040, R9
-	ADDQ    $0x00000040, R10
-	DECQ    R8
-	JNZ     tile
-	ADDQ    BX, CX
-	LEAQ    (AX)(DX*4), AX
-	DECQ    SI
-	JNZ     row
+	PREFETCHT0 512(R9)
+	PREFETCHT0 512(R9)(DX*1)
+	PREFETCHT0 512(R9)(DX*2)
+	PREFETCHT0 512(R10)
+	VMOVUPS    (DI), Z0
+	VMOVUPS    64(DI), Z2
+	VPXORD     Z1, Z1, Z1
+	VADDPS     Z2, Z0, Z3
+	VSUBPS     Z2, Z0, Z4
+	VSUBPS     Z2, Z1, Z2
+	VMOVUPS    Z0, (R9)
+	VMOVUPS    Z3, (R9)(DX*1)
+	VMOVUPS    Z4, (R9)(DX*2)
+	VMOVUPS    Z2, (R10)
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	DECQ       R8
+	JNZ        tile
+	ADDQ       BX, CX
+	LEAQ       (AX)(DX*4), AX
+	DECQ       SI
+	JNZ        row
 	VZEROUPPER
 	RET
 
 // func winograd2OutputAcrossAVX512(table *float32, m *float32, pitch int, slab int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2OutputAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         table+0(FP), AX
@@ -186,67 +204,76 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
-	VMOVUPS (R9), Z0
-	VMOVUPS (R9)(BX*1), Z1
-	VMOVUPS (R9)(BX*2), Z2
-	VMOVUPS (R10), Z3
-	VADDPS  Z2, Z1, Z4
-	VADDPS  Z4, Z0, Z0
-	VSUBPS  Z2, Z1, Z1
-	VSUBPS  Z3, Z1, Z1
-	VMOVUPS Z0, (DI)
-	VMOVUPS Z1, 64(DI)
-	ADDQ    $0x00000080, DI
-	ADDQ    $0x00000040, R9
-	ADDQ    $0x00000040, R10
-	DECQ    R8
-	JNZ     tile
-	ADDQ    DX, AX
-	LEAQ    (CX)(BX*4), CX
-	DECQ    SI
-	JNZ     row
+	PREFETCHT0 512(R9)
+	PREFETCHT0 512(R9)(BX*1)
+	PREFETCHT0 512(R9)(BX*2)
+	PREFETCHT0 512(R10)
+	VMOVUPS    (R9), Z0
+	VMOVUPS    (R9)(BX*1), Z1
+	VMOVUPS    (R9)(BX*2), Z2
+	VMOVUPS    (R10), Z3
+	VADDPS     Z2, Z1, Z4
+	VADDPS     Z4, Z0, Z0
+	VSUBPS     Z2, Z1, Z1
+	VSUBPS     Z3, Z1, Z1
+	VMOVUPS    Z0, (DI)
+	VMOVUPS    Z1, 64(DI)
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	DECQ       R8
+	JNZ        tile
+	ADDQ       DX, AX
+	LEAQ       (CX)(BX*4), CX
+	DECQ       SI
+	JNZ        row
 	VZEROUPPER
 	RET
 
 // func winograd2OutputDownAVX512(lines *uint64, table *float32, bias *float32, pitch int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2OutputDownAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         lines+0(FP), AX
 	MOVQ         (AX), CX
 	MOVQ         8(AX), AX
-	MOVQ         table+8(FP), DX
-	MOVQ         pitch+24(FP), BX
-	MOVQ         DX, SI
-	LEAQ         (DX)(BX*2), DX
-	ADDQ         BX, DX
-	MOVQ         bias+16(FP), DI
-	MOVQ         n+32(FP), R8
+	MOVQ         AX, DX
+	SUBQ         CX, DX
+	SHLQ         $0x01, DX
+	MOVQ         table+8(FP), BX
+	MOVQ         pitch+24(FP), SI
+	MOVQ         BX, DI
+	LEAQ         (BX)(SI*2), BX
+	ADDQ         SI, BX
+	MOVQ         bias+16(FP), R8
+	MOVQ         n+32(FP), R9
 
 column:
-	VMOVUPS (SI), Z0
-	VMOVUPS (SI)(BX*1), Z1
-	VMOVUPS (SI)(BX*2), Z2
-	VMOVUPS (DX), Z3
-	VADDPS  Z2, Z1, Z4
-	VADDPS  Z4, Z0, Z0
-	VSUBPS  Z2, Z1, Z1
-	VSUBPS  Z3, Z1, Z1
-	VADDPS  (DI), Z0, Z0
-	VMOVUPS Z0, (CX)
-	VADDPS  (DI), Z1, Z1
-	VMOVUPS Z1, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x00000040, DX
-	DECQ    R8
-	JNZ     column
+	PREFETCHT0 (CX)(DX*1)
+	PREFETCHT0 (AX)(DX*1)
+	VMOVUPS    (DI), Z0
+	VMOVUPS    (DI)(SI*1), Z1
+	VMOVUPS    (DI)(SI*2), Z2
+	VMOVUPS    (BX), Z3
+	VADDPS     Z2, Z1, Z4
+	VADDPS     Z4, Z0, Z0
+	VSUBPS     Z2, Z1, Z1
+	VSUBPS     Z3, Z1, Z1
+	VADDPS     (R8), Z0, Z0
+	VMOVUPS    Z0, (CX)
+	VADDPS     (R8), Z1, Z1
+	VMOVUPS    Z1, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, DI
+	ADDQ       $0x00000040, BX
+	DECQ       R9
+	JNZ        column
 	VZEROUPPER
 	RET
 
 // func winograd2InputAcrossAVX512(table *float32, m *float32, pitch int, slab int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2InputAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         table+0(FP), AX
@@ -265,107 +292,118 @@ row:
 	VPXORD Z2, Z2, Z2
 
 tile0:
-	VMOVUPS (R9), Z0
-	VMOVUPS (R9)(BX*1), Z4
-	VMOVUPS (R9)(BX*2), Z5
-	VMOVUPS (R10), Z6
-	VPXORD  Z3, Z3, Z3
-	VSUBPS  Z5, Z4, Z7
-	VADDPS  Z6, Z7, Z7
-	VADDPS  Z5, Z4, Z4
-	VSUBPS  Z0, Z4, Z4
-	VSUBPS  Z6, Z3, Z5
-	VADDPS  Z0, Z1, Z0
-	VMOVUPS Z0, (DI)
-	VADDPS  Z7, Z2, Z7
-	VMOVUPS Z7, 64(DI)
-	VMOVAPS Z4, Z1
-	VMOVAPS Z5, Z2
-	ADDQ    $0x00000080, DI
-	ADDQ    $0x00000040, R9
-	ADDQ    $0x00000040, R10
-	DECQ    R8
-	JNZ     tile0
-	VMOVUPS Z1, (DI)
-	VMOVUPS Z2, 64(DI)
-	ADDQ    DX, AX
-	LEAQ    (CX)(BX*4), CX
-	DECQ    SI
-	JNZ     row
+	PREFETCHT0 512(R9)
+	PREFETCHT0 512(R9)(BX*1)
+	PREFETCHT0 512(R9)(BX*2)
+	PREFETCHT0 512(R10)
+	VMOVUPS    (R9), Z0
+	VMOVUPS    (R9)(BX*1), Z4
+	VMOVUPS    (R9)(BX*2), Z5
+	VMOVUPS    (R10), Z6
+	VPXORD     Z3, Z3, Z3
+	VSUBPS     Z5, Z4, Z7
+	VADDPS     Z6, Z7, Z7
+	VADDPS     Z5, Z4, Z4
+	VSUBPS     Z0, Z4, Z4
+	VSUBPS     Z6, Z3, Z5
+	VADDPS     Z0, Z1, Z0
+	VMOVUPS    Z0, (DI)
+	VADDPS     Z7, Z2, Z7
+	VMOVUPS    Z7, 64(DI)
+	VMOVAPS    Z4, Z1
+	VMOVAPS    Z5, Z2
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	DECQ       R8
+	JNZ        tile0
+	VMOVUPS    Z1, (DI)
+	VMOVUPS    Z2, 64(DI)
+	ADDQ       DX, AX
+	LEAQ       (CX)(BX*4), CX
+	DECQ       SI
+	JNZ        row
 	VZEROUPPER
 	RET
 
 // func winograd2InputDownAVX512(lines *uint64, table *float32, carry *float32, pitch int, n int, accumulate int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd2InputDownAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS winograd2AVX512<>+0(SB), Z0
 	MOVQ         lines+0(FP), AX
 	MOVQ         (AX), CX
 	MOVQ         8(AX), AX
-	MOVQ         pitch+24(FP), DX
-	MOVQ         table+8(FP), BX
-	MOVQ         BX, SI
-	LEAQ         (BX)(DX*2), BX
-	ADDQ         DX, BX
-	MOVQ         carry+16(FP), DI
-	MOVQ         n+32(FP), R8
-	MOVQ         accumulate+40(FP), R9
-	TESTQ        R9, R9
+	MOVQ         AX, DX
+	SUBQ         CX, DX
+	SHLQ         $0x01, DX
+	MOVQ         pitch+24(FP), BX
+	MOVQ         table+8(FP), SI
+	MOVQ         SI, DI
+	LEAQ         (SI)(BX*2), SI
+	ADDQ         BX, SI
+	MOVQ         carry+16(FP), R8
+	MOVQ         n+32(FP), R9
+	MOVQ         accumulate+40(FP), R10
+	TESTQ        R10, R10
 	JNZ          adding
 
 column:
-	VMOVUPS (SI), Z0
-	VMOVUPS (SI)(DX*1), Z2
-	VMOVUPS (SI)(DX*2), Z3
-	VMOVUPS (BX), Z4
-	VPXORD  Z1, Z1, Z1
-	VSUBPS  Z3, Z2, Z5
-	VADDPS  Z4, Z5, Z5
-	VADDPS  Z3, Z2, Z2
-	VSUBPS  Z0, Z2, Z2
-	VSUBPS  Z4, Z1, Z3
-	VADDPS  (DI), Z0, Z0
-	VMOVUPS Z2, (DI)
-	VMOVUPS Z0, (CX)
-	VADDPS  (DI)(DX*1), Z5, Z5
-	VMOVUPS Z3, (DI)(DX*1)
-	VMOVUPS Z5, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x00000040, BX
-	ADDQ    $0x00000040, DI
-	DECQ    R8
-	JNZ     column
+	PREFETCHT0 (CX)(DX*1)
+	PREFETCHT0 (AX)(DX*1)
+	VMOVUPS    (DI), Z0
+	VMOVUPS    (DI)(BX*1), Z2
+	VMOVUPS    (DI)(BX*2), Z3
+	VMOVUPS    (SI), Z4
+	VPXORD     Z1, Z1, Z1
+	VSUBPS     Z3, Z2, Z5
+	VADDPS     Z4, Z5, Z5
+	VADDPS     Z3, Z2, Z2
+	VSUBPS     Z0, Z2, Z2
+	VSUBPS     Z4, Z1, Z3
+	VADDPS     (R8), Z0, Z0
+	VMOVUPS    Z2, (R8)
+	VMOVUPS    Z0, (CX)
+	VADDPS     (R8)(BX*1), Z5, Z5
+	VMOVUPS    Z3, (R8)(BX*1)
+	VMOVUPS    Z5, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, DI
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, R8
+	DECQ       R9
+	JNZ        column
 	VZEROUPPER
 	RET
 
 adding:
-	VMOVUPS (SI), Z0
-	VMOVUPS (SI)(DX*1), Z2
-	VMOVUPS (SI)(DX*2), Z3
-	VMOVUPS (BX), Z4
-	VPXORD  Z1, Z1, Z1
-	VSUBPS  Z3, Z2, Z5
-	VADDPS  Z4, Z5, Z5
-	VADDPS  Z3, Z2, Z2
-	VSUBPS  Z0, Z2, Z2
-	VSUBPS  Z4, Z1, Z3
-	VADDPS  (DI), Z0, Z0
-	VMOVUPS Z2, (DI)
-	VADDPS  (CX), Z0, Z0
-	VMOVUPS Z0, (CX)
-	VADDPS  (DI)(DX*1), Z5, Z5
-	VMOVUPS Z3, (DI)(DX*1)
-	VADDPS  (AX), Z5, Z5
-	VMOVUPS Z5, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x00000040, BX
-	ADDQ    $0x00000040, DI
-	DECQ    R8
-	JNZ     adding
+	PREFETCHT0 (CX)(DX*1)
+	PREFETCHT0 (AX)(DX*1)
+	VMOVUPS    (DI), Z0
+	VMOVUPS    (DI)(BX*1), Z2
+	VMOVUPS    (DI)(BX*2), Z3
+	VMOVUPS    (SI), Z4
+	VPXORD     Z1, Z1, Z1
+	VSUBPS     Z3, Z2, Z5
+	VADDPS     Z4, Z5, Z5
+	VADDPS     Z3, Z2, Z2
+	VSUBPS     Z0, Z2, Z2
+	VSUBPS     Z4, Z1, Z3
+	VADDPS     (R8), Z0, Z0
+	VMOVUPS    Z2, (R8)
+	VADDPS     (CX), Z0, Z0
+	VMOVUPS    Z0, (CX)
+	VADDPS     (R8)(BX*1), Z5, Z5
+	VMOVUPS    Z3, (R8)(BX*1)
+	VADDPS     (AX), Z5, Z5
+	VMOVUPS    Z5, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, DI
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, R8
+	DECQ       R9
+	JNZ        adding
 	VZEROUPPER
 	RET
 
@@ -747,7 +785,7 @@ DATA winograd4AVX512<>+476(SB)/4, $(0.2962963)
 GLOBL winograd4AVX512<>(SB), RODATA|NOPTR, $480
 
 // func winograd4DataDownAVX512(lines *uint64, table *float32, pitch int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4DataDownAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -771,14 +809,21 @@ TEXT ·winograd4DataDownAVX512(SB), NOSPLIT, $0-32
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	MOVQ         40(AX), AX
-	MOVQ         table+8(FP), R8
-	MOVQ         pitch+16(FP), R9
-	MOVQ         R8, R10
-	LEAQ         (R8)(R9*2), R8
-	ADDQ         R9, R8
-	MOVQ         n+24(FP), R11
+	MOVQ         SI, R8
+	SUBQ         BX, R8
+	SHLQ         $0x02, R8
+	MOVQ         table+8(FP), R9
+	MOVQ         pitch+16(FP), R10
+	MOVQ         R9, R11
+	LEAQ         (R9)(R10*2), R9
+	ADDQ         R10, R9
+	MOVQ         n+24(FP), R12
 
 column:
+	PREFETCHT0   (BX)(R8*1)
+	PREFETCHT0   (SI)(R8*1)
+	PREFETCHT0   (DI)(R8*1)
+	PREFETCHT0   (AX)(R8*1)
 	VMOVUPS      (CX), Z6
 	VMOVUPS      (DX), Z7
 	VMOVUPS      (BX), Z8
@@ -805,27 +850,27 @@ column:
 	VMOVAPS      Z10, Z7
 	VFMADD231PS  Z1, Z8, Z7
 	VFNMADD231PS Z1, Z8, Z10
-	VMOVUPS      Z12, (R10)
-	VMOVUPS      Z14, (R10)(R9*1)
-	VMOVUPS      Z11, (R10)(R9*2)
-	VMOVUPS      Z7, (R8)
-	VMOVUPS      Z10, (R8)(R9*1)
-	VMOVUPS      Z6, (R8)(R9*2)
+	VMOVUPS      Z12, (R11)
+	VMOVUPS      Z14, (R11)(R10*1)
+	VMOVUPS      Z11, (R11)(R10*2)
+	VMOVUPS      Z7, (R9)
+	VMOVUPS      Z10, (R9)(R10*1)
+	VMOVUPS      Z6, (R9)(R10*2)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000040, DI
 	ADDQ         $0x00000040, AX
-	ADDQ         $0x00000040, R10
-	ADDQ         $0x00000040, R8
-	DECQ         R11
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x00000040, R9
+	DECQ         R12
 	JNZ          column
 	VZEROUPPER
 	RET
 
 // func winograd4GradientDownAVX512(lines *uint64, table *float32, pitch int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4GradientDownAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -847,14 +892,21 @@ TEXT ·winograd4GradientDownAVX512(SB), NOSPLIT, $0-32
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), AX
-	MOVQ         table+8(FP), SI
-	MOVQ         pitch+16(FP), DI
-	MOVQ         SI, R8
-	LEAQ         (SI)(DI*2), SI
-	ADDQ         DI, SI
-	MOVQ         n+24(FP), R9
+	MOVQ         BX, SI
+	SUBQ         DX, SI
+	SHLQ         $0x02, SI
+	MOVQ         table+8(FP), DI
+	MOVQ         pitch+16(FP), R8
+	MOVQ         DI, R9
+	LEAQ         (DI)(R8*2), DI
+	ADDQ         R8, DI
+	MOVQ         n+24(FP), R10
 
 column:
+	PREFETCHT0   (CX)(SI*1)
+	PREFETCHT0   (DX)(SI*1)
+	PREFETCHT0   (BX)(SI*1)
+	PREFETCHT0   (AX)(SI*1)
 	VMOVUPS      (CX), Z4
 	VMOVUPS      (DX), Z5
 	VMOVUPS      (BX), Z6
@@ -873,25 +925,25 @@ column:
 	VMOVAPS      Z9, Z6
 	VFMADD231PS  Z1, Z5, Z6
 	VFNMADD231PS Z1, Z5, Z9
-	VMOVUPS      Z4, (R8)
-	VMOVUPS      Z10, (R8)(DI*1)
-	VMOVUPS      Z8, (R8)(DI*2)
-	VMOVUPS      Z6, (SI)
-	VMOVUPS      Z9, (SI)(DI*1)
-	VMOVUPS      Z7, (SI)(DI*2)
+	VMOVUPS      Z4, (R9)
+	VMOVUPS      Z10, (R9)(R8*1)
+	VMOVUPS      Z8, (R9)(R8*2)
+	VMOVUPS      Z6, (DI)
+	VMOVUPS      Z9, (DI)(R8*1)
+	VMOVUPS      Z7, (DI)(R8*2)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	ADDQ         $0x00000040, AX
-	ADDQ         $0x00000040, R8
-	ADDQ         $0x00000040, SI
-	DECQ         R9
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, DI
+	DECQ         R10
 	JNZ          column
 	VZEROUPPER
 	RET
 
 // func winograd4DataAcrossAVX512(v *float32, table *float32, slab int, pitch int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4DataAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -922,6 +974,12 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
+	PREFETCHT0   512(R9)
+	PREFETCHT0   512(R9)(DX*1)
+	PREFETCHT0   512(R9)(DX*2)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   512(R10)(DX*1)
+	PREFETCHT0   512(R10)(DX*2)
 	VMOVUPS      (DI), Z6
 	VMOVUPS      64(DI), Z7
 	VMOVUPS      128(DI), Z8
@@ -968,7 +1026,7 @@ tile:
 	RET
 
 // func winograd4GradientAcrossAVX512(v *float32, table *float32, slab int, pitch int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4GradientAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -999,6 +1057,12 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
+	PREFETCHT0   512(R9)
+	PREFETCHT0   512(R9)(DX*1)
+	PREFETCHT0   512(R9)(DX*2)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   512(R10)(DX*1)
+	PREFETCHT0   512(R10)(DX*2)
 	VMOVUPS      (DI), Z4
 	VMOVUPS      64(DI), Z5
 	VMOVUPS      128(DI), Z6
@@ -1037,7 +1101,7 @@ tile:
 	RET
 
 // func winograd4OutputAcrossAVX512(table *float32, m *float32, pitch int, slab int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4OutputAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -1068,6 +1132,12 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
+	PREFETCHT0  512(R9)
+	PREFETCHT0  512(R9)(BX*1)
+	PREFETCHT0  512(R9)(BX*2)
+	PREFETCHT0  512(R10)
+	PREFETCHT0  512(R10)(BX*1)
+	PREFETCHT0  512(R10)(BX*2)
 	VMOVUPS     (R9), Z6
 	VMOVUPS     (R9)(BX*1), Z7
 	VMOVUPS     (R9)(BX*2), Z8
@@ -1105,7 +1175,7 @@ tile:
 	RET
 
 // func winograd4OutputDownAVX512(lines *uint64, table *float32, bias *float32, pitch int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4OutputDownAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -1127,21 +1197,28 @@ TEXT ·winograd4OutputDownAVX512(SB), NOSPLIT, $0-40
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), AX
-	MOVQ         table+8(FP), SI
-	MOVQ         pitch+24(FP), DI
-	MOVQ         SI, R8
-	LEAQ         (SI)(DI*2), SI
-	ADDQ         DI, SI
-	MOVQ         bias+16(FP), R9
-	MOVQ         n+32(FP), R10
+	MOVQ         BX, SI
+	SUBQ         DX, SI
+	SHLQ         $0x02, SI
+	MOVQ         table+8(FP), DI
+	MOVQ         pitch+24(FP), R8
+	MOVQ         DI, R9
+	LEAQ         (DI)(R8*2), DI
+	ADDQ         R8, DI
+	MOVQ         bias+16(FP), R10
+	MOVQ         n+32(FP), R11
 
 column:
-	VMOVUPS     (R8), Z6
-	VMOVUPS     (R8)(DI*1), Z7
-	VMOVUPS     (R8)(DI*2), Z8
-	VMOVUPS     (SI), Z9
-	VMOVUPS     (SI)(DI*1), Z10
-	VMOVUPS     (SI)(DI*2), Z11
+	PREFETCHT0  (CX)(SI*1)
+	PREFETCHT0  (DX)(SI*1)
+	PREFETCHT0  (BX)(SI*1)
+	PREFETCHT0  (AX)(SI*1)
+	VMOVUPS     (R9), Z6
+	VMOVUPS     (R9)(R8*1), Z7
+	VMOVUPS     (R9)(R8*2), Z8
+	VMOVUPS     (DI), Z9
+	VMOVUPS     (DI)(R8*1), Z10
+	VMOVUPS     (DI)(R8*2), Z11
 	VADDPS      Z8, Z7, Z12
 	VADDPS      Z10, Z9, Z13
 	VSUBPS      Z8, Z7, Z7
@@ -1155,27 +1232,27 @@ column:
 	VMOVAPS     Z11, Z11
 	VFMADD231PS Z4, Z7, Z11
 	VFMADD231PS Z5, Z8, Z11
-	VADDPS      (R9), Z6, Z6
+	VADDPS      (R10), Z6, Z6
 	VMOVUPS     Z6, (CX)
-	VADDPS      (R9), Z9, Z9
+	VADDPS      (R10), Z9, Z9
 	VMOVUPS     Z9, (DX)
-	VADDPS      (R9), Z10, Z10
+	VADDPS      (R10), Z10, Z10
 	VMOVUPS     Z10, (BX)
-	VADDPS      (R9), Z11, Z11
+	VADDPS      (R10), Z11, Z11
 	VMOVUPS     Z11, (AX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, R8
-	ADDQ        $0x00000040, SI
-	DECQ        R10
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000040, DI
+	DECQ        R11
 	JNZ         column
 	VZEROUPPER
 	RET
 
 // func winograd4InputAcrossAVX512(table *float32, m *float32, pitch int, slab int, tiles int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4InputAcrossAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -1208,6 +1285,12 @@ row:
 	VPXORD Z6, Z6, Z6
 
 tile0:
+	PREFETCHT0   512(R9)
+	PREFETCHT0   512(R9)(BX*1)
+	PREFETCHT0   512(R9)(BX*2)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   512(R10)(BX*1)
+	PREFETCHT0   512(R10)(BX*2)
 	VMOVUPS      (R9), Z9
 	VMOVUPS      (R9)(BX*1), Z10
 	VMOVUPS      (R9)(BX*2), Z11
@@ -1256,7 +1339,7 @@ tile0:
 	RET
 
 // func winograd4InputDownAVX512(lines *uint64, table *float32, carry *float32, pitch int, n int, accumulate int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4InputDownAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS winograd4AVX512<>+0(SB), Z0
 	VBROADCASTSS winograd4AVX512<>+32(SB), Z1
@@ -1278,24 +1361,31 @@ TEXT ·winograd4InputDownAVX512(SB), NOSPLIT, $0-48
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), AX
-	MOVQ         pitch+24(FP), SI
-	MOVQ         table+8(FP), DI
-	MOVQ         DI, R8
-	LEAQ         (DI)(SI*2), DI
-	ADDQ         SI, DI
-	MOVQ         carry+16(FP), R9
-	MOVQ         n+32(FP), R10
-	MOVQ         accumulate+40(FP), R11
-	TESTQ        R11, R11
+	MOVQ         BX, SI
+	SUBQ         DX, SI
+	SHLQ         $0x02, SI
+	MOVQ         pitch+24(FP), DI
+	MOVQ         table+8(FP), R8
+	MOVQ         R8, R9
+	LEAQ         (R8)(DI*2), R8
+	ADDQ         DI, R8
+	MOVQ         carry+16(FP), R10
+	MOVQ         n+32(FP), R11
+	MOVQ         accumulate+40(FP), R12
+	TESTQ        R12, R12
 	JNZ          adding
 
 column:
-	VMOVUPS      (R8), Z7
-	VMOVUPS      (R8)(SI*1), Z8
-	VMOVUPS      (R8)(SI*2), Z9
-	VMOVUPS      (DI), Z10
-	VMOVUPS      (DI)(SI*1), Z11
-	VMOVUPS      (DI)(SI*2), Z12
+	PREFETCHT0   (CX)(SI*1)
+	PREFETCHT0   (DX)(SI*1)
+	PREFETCHT0   (BX)(SI*1)
+	PREFETCHT0   (AX)(SI*1)
+	VMOVUPS      (R9), Z7
+	VMOVUPS      (R9)(DI*1), Z8
+	VMOVUPS      (R9)(DI*2), Z9
+	VMOVUPS      (R8), Z10
+	VMOVUPS      (R8)(DI*1), Z11
+	VMOVUPS      (R8)(DI*2), Z12
 	VADDPS       Z9, Z8, Z13
 	VADDPS       Z11, Z10, Z14
 	VSUBPS       Z9, Z8, Z8
@@ -1314,11 +1404,11 @@ column:
 	VFNMADD231PS Z6, Z7, Z5
 	VFNMADD231PS Z3, Z13, Z5
 	VFNMADD231PS Z2, Z14, Z5
-	VADDPS       (R9), Z10, Z10
-	VMOVUPS      Z15, (R9)
+	VADDPS       (R10), Z10, Z10
+	VMOVUPS      Z15, (R10)
 	VMOVUPS      Z10, (CX)
-	VADDPS       (R9)(SI*1), Z11, Z11
-	VMOVUPS      Z12, (R9)(SI*1)
+	VADDPS       (R10)(DI*1), Z11, Z11
+	VMOVUPS      Z12, (R10)(DI*1)
 	VMOVUPS      Z11, (DX)
 	VMOVUPS      Z5, (BX)
 	VMOVUPS      Z8, (AX)
@@ -1326,21 +1416,25 @@ column:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	ADDQ         $0x00000040, AX
-	ADDQ         $0x00000040, R8
-	ADDQ         $0x00000040, DI
 	ADDQ         $0x00000040, R9
-	DECQ         R10
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R10
+	DECQ         R11
 	JNZ          column
 	VZEROUPPER
 	RET
 
 adding:
-	VMOVUPS      (R8), Z7
-	VMOVUPS      (R8)(SI*1), Z8
-	VMOVUPS      (R8)(SI*2), Z9
-	VMOVUPS      (DI), Z10
-	VMOVUPS      (DI)(SI*1), Z11
-	VMOVUPS      (DI)(SI*2), Z12
+	PREFETCHT0   (CX)(SI*1)
+	PREFETCHT0   (DX)(SI*1)
+	PREFETCHT0   (BX)(SI*1)
+	PREFETCHT0   (AX)(SI*1)
+	VMOVUPS      (R9), Z7
+	VMOVUPS      (R9)(DI*1), Z8
+	VMOVUPS      (R9)(DI*2), Z9
+	VMOVUPS      (R8), Z10
+	VMOVUPS      (R8)(DI*1), Z11
+	VMOVUPS      (R8)(DI*2), Z12
 	VADDPS       Z9, Z8, Z13
 	VADDPS       Z11, Z10, Z14
 	VSUBPS       Z9, Z8, Z8
@@ -1359,12 +1453,12 @@ adding:
 	VFNMADD231PS Z6, Z7, Z5
 	VFNMADD231PS Z3, Z13, Z5
 	VFNMADD231PS Z2, Z14, Z5
-	VADDPS       (R9), Z10, Z10
-	VMOVUPS      Z15, (R9)
+	VADDPS       (R10), Z10, Z10
+	VMOVUPS      Z15, (R10)
 	VADDPS       (CX), Z10, Z10
 	VMOVUPS      Z10, (CX)
-	VADDPS       (R9)(SI*1), Z11, Z11
-	VMOVUPS      Z12, (R9)(SI*1)
+	VADDPS       (R10)(DI*1), Z11, Z11
+	VMOVUPS      Z12, (R10)(DI*1)
 	VADDPS       (DX), Z11, Z11
 	VMOVUPS      Z11, (DX)
 	VADDPS       (BX), Z5, Z5
@@ -1375,10 +1469,10 @@ adding:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	ADDQ         $0x00000040, AX
-	ADDQ         $0x00000040, R8
-	ADDQ         $0x00000040, DI
 	ADDQ         $0x00000040, R9
-	DECQ         R10
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R10
+	DECQ         R11
 	JNZ          adding
 	VZEROUPPER
 	RET

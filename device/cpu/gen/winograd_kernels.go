@@ -23,8 +23,10 @@ func (e *transform) down(what string, f func(*transform, []VecVirtual) []VecVirt
 	e.begin(what+"Down", "func(lines *uint64, table *float32, pitch, n int)",
 		fmt.Sprintf("transforms n columns of %d pixels into columns of the table.", in))
 	from := lineRows(in)
+	below := e.below(from)
 	table := newRows(param("table"), param("pitch"))
 	loop("column", param("n"), func() {
+		e.fetchBelow(from[in-e.form.outputs:], below)
 		for part := range e.parts {
 			d := make([]VecVirtual, in)
 			for i := range d {
@@ -55,6 +57,7 @@ func (e *transform) across(what string, f func(*transform, []VecVirtual) []VecVi
 		MOVQ(table, pixel)
 		Load(Param("tiles"), tiles)
 		loop("tile", tiles, func() {
+			e.fetchTiles(to)
 			for part := range e.parts {
 				d := make([]VecVirtual, in)
 				for j := range d {
@@ -93,6 +96,7 @@ func (e *transform) outputAcross() {
 		MOVQ(table, pixel)
 		Load(Param("tiles"), tiles)
 		loop("tile", tiles, func() {
+			e.fetchTiles(from)
 			for part := range e.parts {
 				for j, y := range e.form.output(e, e.positions(from, part)) {
 					VMOVUPS(y, at(pixel, 64*j+part*e.bytes))
@@ -120,9 +124,11 @@ func (e *transform) outputDown() {
 	e.begin("OutputDown", "func(lines *uint64, table, bias *float32, pitch, n int)",
 		fmt.Sprintf("transforms n columns of the table into %d lines and adds the bias, 16 floats.", e.form.outputs))
 	to := lineRows(e.form.outputs)
+	below := e.below(to)
 	table := newRows(param("table"), param("pitch"))
 	bias := param("bias")
 	loop("column", param("n"), func() {
+		e.fetchBelow(to, below)
 		for part := range e.parts {
 			for i, y := range e.form.output(e, e.positions(table, part)) {
 				VADDPS(at(bias, part*e.bytes), y, y)
@@ -155,6 +161,7 @@ func (e *transform) inputAcross() {
 			VXOR(carry[0])
 			VXOR(carry[1])
 			loop(fmt.Sprintf("tile%d", part), tiles, func() {
+				e.fetchTiles(from)
 				d := e.form.dataAdjoint(e, e.positions(from, part))
 				for j := range outputs {
 					if j < 2 {
@@ -185,6 +192,7 @@ func (e *transform) inputDown() {
 	e.begin("InputDown", "func(lines *uint64, table, carry *float32, pitch, n, accumulate int)",
 		fmt.Sprintf("transforms n columns of the table into %d lines and the carry of two lines, pitch bytes apart, for the tiles below.", outputs))
 	to := lineRows(outputs)
+	below := e.below(to)
 	pitch := param("pitch")
 	table := newRows(param("table"), pitch)
 	carry := param("carry")
@@ -197,6 +205,7 @@ func (e *transform) inputDown() {
 			name = "adding"
 		}
 		loop(name, n, func() {
+			e.fetchBelow(to, below)
 			for part := range e.parts {
 				d := e.form.dataAdjoint(e, e.positions(table, part))
 				carried := []Mem{{Base: carry, Disp: part * e.bytes}, {Base: carry, Index: pitch, Scale: 1, Disp: part * e.bytes}}
