@@ -13,39 +13,26 @@ func BenchmarkPack(b *testing.B) {
 		values := fill(r, k, n, 1)
 		packed := make([]byte, Bound(k, n))
 		length := Encode(packed, values, k)
-		b.Run(fmt.Sprintf("kind %d/encode", k), func(b *testing.B) {
-			b.SetBytes(int64(len(values)))
-			for b.Loop() {
-				Encode(packed, values, k)
-			}
-			b.ReportMetric(float64(length)/float64(len(values)), "ratio")
-		})
-		b.Run(fmt.Sprintf("kind %d/decode", k), func(b *testing.B) {
-			b.SetBytes(int64(len(values)))
-			for b.Loop() {
-				if err := Decode(values, packed[:length], k); err != nil {
-					b.Fatal(err)
+		for _, v := range several() {
+			b.Run(fmt.Sprintf("kind %d/encode by %+v", k, v), func(b *testing.B) {
+				b.SetBytes(int64(len(values)))
+				var space scratch
+				for b.Loop() {
+					for lo, at := 0, 0; lo < len(values); lo += blockLen * k.Size() {
+						at += encodeBlock(v, packed[at:], values[lo:min(lo+blockLen*k.Size(), len(values))], k, &space)
+					}
 				}
-			}
-		})
-		b.Run(fmt.Sprintf("kind %d/plain encode", k), func(b *testing.B) {
-			b.SetBytes(int64(len(values)))
-			var space scratch
-			for b.Loop() {
-				for at := 0; at < len(values); at += blockLen * k.Size() {
-					encodeBlock(kernels{}, packed, values[at:min(at+blockLen*k.Size(), len(values))], k, &space)
+				b.ReportMetric(float64(length)/float64(len(values)), "ratio")
+			})
+			b.Run(fmt.Sprintf("kind %d/decode by %+v", k, v), func(b *testing.B) {
+				b.SetBytes(int64(len(values)))
+				d := decoding{kind: k, vectors: v}
+				for b.Loop() {
+					if err := d.all(values, packed[:length]); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
-		b.Run(fmt.Sprintf("kind %d/plain decode", k), func(b *testing.B) {
-			b.SetBytes(int64(len(values)))
-			for b.Loop() {
-				d := decoding{kind: k}
-				Encode(packed, values, k)
-				if err := d.all(values, packed[:length]); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+			})
+		}
 	}
 }

@@ -44,14 +44,19 @@ func FuzzDecode(f *testing.F) {
 		length := int(n) % 1000 * k.Size()
 		fast, plain := make([]byte, length), make([]byte, length)
 		err := Decode(fast, b, k)
-		d := decoding{kind: k}
-		again := d.all(plain, b)
-		require.Equal(t, err == nil, again == nil, "%v, %v", err, again)
+		for _, v := range several() {
+			d := decoding{kind: k, vectors: v}
+			again := d.all(plain, b)
+			require.Equal(t, err == nil, again == nil, "%v, %v", err, again)
+			if err != nil {
+				require.Equal(t, err.Error(), again.Error())
+			} else {
+				require.Equal(t, plain, fast, "by %+v", v)
+			}
+		}
 		if err != nil {
-			require.Equal(t, err.Error(), again.Error())
 			return
 		}
-		require.Equal(t, plain, fast)
 		packed := make([]byte, Bound(k, length/k.Size()))
 		packed = packed[:Encode(packed, fast, k)]
 		require.NoError(t, Decode(plain, packed, k))

@@ -26,9 +26,11 @@ func Encode(dst, src []byte, k Kind) int {
 }
 
 // scratch is memory for a block's exponents and escapes, and what is written behind.
+// Kernels know where in it these are.
 type scratch struct {
 	exponents [blockLen]byte
 	escapes   [blockLen + groupLen]byte
+	bits      [3][blockLen/groupLen + 2]uint64 // of the escapes
 }
 
 func encodeBlock(vectors kernels, dst, src []byte, k Kind, space *scratch) int {

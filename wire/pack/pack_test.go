@@ -89,17 +89,21 @@ func TestRoundTrip(t *testing.T) {
 				packed := make([]byte, Bound(k, n))
 				packed = packed[:Encode(packed, values, k)]
 				require.LessOrEqual(t, len(packed), len(values)+(n+255)/256, name)
-				require.Equal(t, plainly(values, k), packed, name)
+				for _, v := range several() {
+					require.Equal(t, encodedBy(v, values, k), packed, "%s by %+v", name, v)
+				}
 				out := make([]byte, len(values))
 				for i := range out {
 					out[i] = byte(r.Uint32())
 				}
 				require.NoError(t, Decode(out, packed, k), name)
 				require.Equal(t, values, out, name)
-				clear(out)
-				d := decoding{kind: k}
-				require.NoError(t, d.all(out, packed), name)
-				require.Equal(t, values, out, name)
+				for _, v := range several() {
+					clear(out)
+					d := decoding{kind: k, vectors: v}
+					require.NoError(t, d.all(out, packed), "%s by %+v", name, v)
+					require.Equal(t, values, out, "%s by %+v", name, v)
+				}
 				if way == 2 {
 					require.Equal(t, (n+255)/256, len(packed))
 				}
@@ -108,14 +112,14 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// plainly is Encode without vectors.
-func plainly(src []byte, k Kind) []byte {
+// encodedBy is Encode by other loops.
+func encodedBy(vectors kernels, src []byte, k Kind) []byte {
 	dst := make([]byte, Bound(k, len(src)/k.Size()))
 	var space scratch
 	at := 0
 	for len(src) > 0 {
 		n := min(blockLen*k.Size(), len(src))
-		at += encodeBlock(kernels{}, dst[at:], src[:n], k, &space)
+		at += encodeBlock(vectors, dst[at:], src[:n], k, &space)
 		src = src[n:]
 	}
 	return dst[:at]

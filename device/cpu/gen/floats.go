@@ -187,10 +187,7 @@ func largestByte(groups []VecVirtual) GPVirtual {
 func firstOf(groups []VecVirtual) GPVirtual {
 	distance, one := ZMM(), bytes512(1)
 	VPXORQ(distance, distance, distance)
-	first, best := GP32(), GP64()
-	XORL(first, first)
-	var counts []GPVirtual
-	for t := range packedStarts + 2 {
+	return mostOfThree(func(int) GPVirtual {
 		count := GP64()
 		for g, v := range groups {
 			k, plane := K(), GP64()
@@ -203,8 +200,18 @@ func firstOf(groups []VecVirtual) GPVirtual {
 				ADDQ(plane, count)
 			}
 		}
-		counts = append(counts, count)
 		VPADDB(one, distance, distance)
+		return count
+	})
+}
+
+// mostOfThree is the first of the places from which three counts are the most.
+func mostOfThree(countAt func(t int) GPVirtual) GPVirtual {
+	first, best := GP32(), GP64()
+	XORL(first, first)
+	var counts []GPVirtual
+	for t := range packedStarts + 2 {
+		counts = append(counts, countAt(t))
 		if t < 2 {
 			continue
 		}

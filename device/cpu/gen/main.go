@@ -32,6 +32,7 @@ func families() map[string]func() {
 		"layers2":      layers,
 		"wire2":        wires,     // of package wire, in ../../../wire
 		"floats512":    floats512, // of package pack, in ../../../wire/pack
+		"floats2":      floats2,
 	}
 }
 

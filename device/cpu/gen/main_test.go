@@ -16,7 +16,7 @@ func TestCommittedAssemblyIsCurrent(t *testing.T) {
 		switch family {
 		case "wire2":
 			folder, pkg = "../../../wire", "wire"
-		case "floats512":
+		case "floats512", "floats2":
 			folder, pkg = "../../../wire/pack", "pack"
 		}
 		if out, err := exec.Command("go", "run", ".", "-family", family, "-out", assembly, "-stubs", stubs, "-pkg", pkg).CombinedOutput(); err != nil {
