@@ -32,6 +32,9 @@ func (besideTransport) Hosts() [][]int { return [][]int{{0}} }
 func (besideTransport) SendAsReady(context.Context, int, Tag, []byte, func(int) (int, error)) error {
 	return nil
 }
+func (besideTransport) SendFilled(context.Context, int, Tag, []byte, func([]byte) []byte) error {
+	return nil
+}
 func (besideTransport) Segment(int) int             { return SegmentSize }
 func (besideTransport) Processes() [][]int          { return nil }
 func (besideTransport) Direct(uint64, []int) Direct { return nil }

@@ -45,6 +45,10 @@ func (c *counting) Send(ctx context.Context, to int, tag collective.Tag, b []byt
 	return c.Transport.Send(ctx, to, tag, b)
 }
 
+func (c *counting) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	return collective.SendStaged(ctx, c, to, tag, stage, fill)
+}
+
 // packedGroups are groups over such transports.
 func packedGroups(t *testing.T, hosts [][]int, c collective.GroupConfig, spoil bool) ([]*collective.Group, *atomic.Int64) {
 	bytes := &atomic.Int64{}

@@ -20,6 +20,13 @@ type sender struct {
 	saved int64 // bytes, by packing, since the call began
 	pace  pace
 
+	message struct { // that is sent when fill makes it
+		peer   int
+		header header
+		values device.Buf
+	}
+	fill func([]byte) []byte // a method value, made once
+
 	values, from int                    // elements of the message that is sent as it gets ready
 	unit         int                    // bytes of an element
 	ready        func(int) (int, error) // a method value, made once
@@ -59,11 +66,24 @@ func (s *sender) sendSmall(peer int, h header, values device.Buf, lo, hi int) er
 	}
 	values = values.Slice(lo, hi)
 	s.stage = grown(s.stage, s.stageFor(peer, values))
-	h.latest = s.latest.Load()
-	h.encode(s.stage)
-	message := s.put(peer, values)
-	s.pace.done(hi - lo)
-	return s.group.transport.Send(s.ctx, s.group.ranks[peer], s.tag, message)
+	s.message.peer, s.message.header, s.message.values = peer, h, values
+	if s.fill == nil {
+		s.fill = s.fillMessage
+	}
+	return s.group.transport.SendFilled(s.ctx, s.group.ranks[peer], s.tag, s.stage, s.fill)
+}
+
+// fillMessage makes the message that sendSmall sends, in b.
+func (s *sender) fillMessage(b []byte) []byte {
+	m, stage := &s.message, s.stage
+	s.stage = b
+	m.header.latest = s.latest.Load()
+	m.header.encode(b)
+	b = s.put(m.peer, m.values)
+	s.stage = stage
+	s.pace.done(m.values.Len)
+	m.values = device.Buf{}
+	return b
 }
 
 // sendLarge sends the header when the first values are ready, then the values.

@@ -43,6 +43,11 @@ type Transport interface {
 	// len(b); its error takes the message back as the end of ctx does. A transport
 	// that gains nothing by that leaves it to SendWhenReady.
 	SendAsReady(ctx context.Context, to int, tag Tag, b []byte, ready func(at int) (int, error)) error
+	// SendFilled is Send of a small message that fill makes, once: it is given memory
+	// as long as stage and returns the part of it, from its start, that is the message,
+	// at most EagerSize. A transport that keeps messages gives its own memory, which
+	// saves a copy; others leave it to SendStaged.
+	SendFilled(ctx context.Context, to int, tag Tag, stage []byte, fill func([]byte) []byte) error
 	// Recv fills b with the message of that tag from rank from. A message of
 	// another length is a *LengthError with the message's head, and the message
 	// is consumed.
@@ -67,6 +72,11 @@ type Transport interface {
 	// Close ends all traffic, waits for the transport's goroutines and frees
 	// what it holds. Peers see a *LinkError unless they closed too.
 	Close() error
+}
+
+// SendStaged is Transport.SendFilled that has stage filled and sends it.
+func SendStaged(ctx context.Context, t Transport, to int, tag Tag, stage []byte, fill func([]byte) []byte) error {
+	return t.Send(ctx, to, tag, fill(stage))
 }
 
 // SendWhenReady is Transport.SendAsReady that sends when all bytes are there.

@@ -58,6 +58,10 @@ func (s slowValues) Send(ctx context.Context, to int, tag collective.Tag, b []by
 	return s.Transport.Send(ctx, to, tag, b)
 }
 
+func (s slowValues) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	return collective.SendStaged(ctx, s, to, tag, stage, fill)
+}
+
 // sleepers is a training on four ranks of a model whose stages take their cost.
 func sleepers(name string, stages, samples int) pipelined {
 	const width = 64

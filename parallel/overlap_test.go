@@ -32,6 +32,10 @@ func (s slowTransport) Send(ctx context.Context, to int, tag collective.Tag, b [
 	return s.Transport.Send(ctx, to, tag, b)
 }
 
+func (s slowTransport) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	return collective.SendStaged(ctx, s, to, tag, stage, fill)
+}
+
 // slowBlock is a linear layer whose backward pass takes a fixed time.
 type slowBlock struct {
 	nn.Block

@@ -33,6 +33,10 @@ func (r rated) Send(ctx context.Context, to int, tag collective.Tag, b []byte) e
 	return r.Transport.Send(ctx, to, tag, b)
 }
 
+func (r rated) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	return collective.SendStaged(ctx, r, to, tag, stage, fill)
+}
+
 // lasting is a block whose forward pass takes a third of what its backward pass
 // and that take together.
 type lasting struct {

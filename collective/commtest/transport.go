@@ -29,6 +29,7 @@ func Transports(t *testing.T, connect Connect) {
 		{"many at once", testManyAtOnce},
 		{"wrong length", testWrongLength},
 		{"as ready", testAsReady},
+		{"filled", testFilled},
 		{"cancel", testCancel},
 		{"close", testClose},
 	} {

@@ -159,6 +159,11 @@ func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag,
 	return collective.SendWhenReady(ctx, t, to, tag, b, ready)
 }
 
+// SendFilled sends what fill makes in stage.
+func (t *Transport) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	return collective.SendStaged(ctx, t, to, tag, stage, fill)
+}
+
 // Recv implements collective.Transport.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	m, err := t.receive(ctx, from, tag, b, false)

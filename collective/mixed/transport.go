@@ -96,6 +96,12 @@ func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag,
 	return way.SendAsReady(ctx, peer, tag, b, ready)
 }
 
+// SendFilled sends to rank to what fill makes.
+func (t *Transport) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	way, peer := t.route(to)
+	return way.SendFilled(ctx, peer, tag, stage, fill)
+}
+
 // Recv fills b with the next message of that tag from rank from.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	way, peer := t.route(from)

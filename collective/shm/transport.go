@@ -167,6 +167,11 @@ func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag,
 	return collective.SendWhenReady(ctx, t, to, tag, b, ready)
 }
 
+// SendFilled sends what fill makes in stage.
+func (t *Transport) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	return collective.SendStaged(ctx, t, to, tag, stage, fill)
+}
+
 // enter begins a use of the memory; exit ends it, unless there was an error.
 func (t *Transport) enter(ctx context.Context) error {
 	t.calls.RLock()

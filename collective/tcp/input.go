@@ -13,6 +13,7 @@ import (
 
 const (
 	readAhead = 64 << 10
+	direct    = 8 << 10   // so much of a payload is read to where it belongs
 	lendSize  = 256 << 10 // what RecvInPlace is lent of a large message at once
 )
 
@@ -109,7 +110,14 @@ func (s *socket) next(n int, wait bool) ([]byte, error) {
 			copy(in.buf, in.buf[in.from:in.to])
 			in.from, in.to = 0, in.to-in.from
 		}
-		k, err := s.read(in.buf[in.to:], wait)
+		free := in.buf[in.to:]
+		if in.h.payload() >= direct { // the frame that follows will be like it: leave its payload
+			free = free[:n-in.to]
+			if in.phase == phaseTrailer {
+				free = free[:n-in.to+headerLen]
+			}
+		}
+		k, err := s.read(free, wait)
 		in.to += k
 		if in.to < n {
 			return nil, err
@@ -138,7 +146,7 @@ func (s *socket) payload(wait bool) (bool, error) {
 		in.from += k
 	} else {
 		var err error
-		if len(dst) >= len(in.buf) {
+		if len(dst) >= direct {
 			k, err = s.read(dst, wait)
 		} else {
 			in.from = 0

@@ -25,7 +25,10 @@ func (f *frame) length() int {
 }
 
 // The sizes that the pool keeps, and how much of each.
-var poolSizes = [...]int{128, 1 << 10, 8 << 10, headerLen + eagerMax + trailerLen}
+var poolSizes = [...]int{128, 1 << 10, 8 << 10, headerLen + eagerMax + fillRoom + trailerLen}
+
+// fillRoom is how much more than a message SendFilled's memory may be.
+const fillRoom = 4 << 10
 
 const poolKeep = 8 << 20
 
@@ -35,7 +38,7 @@ type framePool struct {
 	kept [len(poolSizes)]int
 }
 
-// get returns a frame of n bytes, at most headerLen + eagerMax + trailerLen.
+// get returns a frame of n bytes, at most the last of poolSizes.
 func (p *framePool) get(n int) *frame {
 	class := 0
 	for poolSizes[class] < n {

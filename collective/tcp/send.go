@@ -124,17 +124,52 @@ func (l *link) sendEager(tag collective.Tag, b []byte) (bool, error) {
 		f = l.frame(header{kind: kindEager, tag: tag, size: uint64(len(b))}, b)
 	}
 
+	sent, err := l.offerEager(tag, f, len(b))
+	if !sent {
+		l.transport.pool.put(f)
+	}
+	return sent, err
+}
+
+// sendFilled is SendFilled to another rank.
+func (l *link) sendFilled(ctx context.Context, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	table := l.transport.table
+	f := l.transport.pool.get(headerLen + len(stage) + trailerLen)
+	message := fill(f.b[headerLen : headerLen+len(stage)])
+	h := header{kind: kindEager, tag: tag, size: uint64(len(message))}
+	f.b = f.b[:headerLen+len(message)+h.trailer(table)]
+	h.put(f.b)
+	if h.trailer(table) > 0 {
+		seal(f.b[headerLen+len(message):], message, table)
+	}
+	sent, err := l.offerEager(tag, f, len(message))
+	if sent || err != nil {
+		if err != nil {
+			l.transport.pool.put(f)
+		}
+		return err
+	}
+	n := copy(stage, message)
+	l.transport.pool.put(f)
+	return l.sendMessage(ctx, tag, stage[:n])
+}
+
+// offerEager sends a frame with a message of size bytes, unless too much waits at the
+// receiver: then the frame stays the caller's.
+func (l *link) offerEager(tag collective.Tag, f *frame, size int) (bool, error) {
 	l.mu.Lock()
 	err := l.unable()
-	if err != nil || l.credit < len(b)+eagerCost {
+	if err != nil || l.credit < size+eagerCost {
 		l.mu.Unlock()
-		l.transport.pool.put(f)
 		return false, err
 	}
-	l.credit -= len(b) + eagerCost
+	l.credit -= size + eagerCost
 	if l.sockets == nil {
 		a := l.newArrival(tag)
-		a.eager, a.size = f, len(b)
+		a.eager, a.size = f, size
 		l.offer(a)
 		l.mu.Unlock()
 		return true, nil

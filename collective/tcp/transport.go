@@ -119,6 +119,14 @@ func (t *Transport) SendAsReady(ctx context.Context, to int, tag collective.Tag,
 	return t.links[to].sendAsReady(ctx, tag, b, ready)
 }
 
+// SendFilled has fill make the message where it waits until the peer has handled it.
+func (t *Transport) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	if len(stage) > eagerMax+fillRoom || !t.reaches(to) || to == t.rank {
+		return collective.SendStaged(ctx, t, to, tag, stage, fill)
+	}
+	return t.links[to].sendFilled(ctx, tag, stage, fill)
+}
+
 // Recv fills b with the next message of that tag from rank from.
 func (t *Transport) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
 	if !t.reaches(from) {
