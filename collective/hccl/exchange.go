@@ -223,7 +223,7 @@ func (l *channel) carry(ctx context.Context, m *message) error {
 			if isCode(err, ascend.StreamTimeout) {
 				return nil
 			}
-			return c.ran(err, l.name)
+			return l.ofPeer(c.ran(err, l.name))
 		})
 		switch {
 		case err != nil || passed:

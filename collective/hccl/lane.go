@@ -83,10 +83,18 @@ func (l *channel) wrap(m *message, err error) error {
 	}
 	c := l.comm
 	e := &collective.PeerError{Generation: c.config.Generation, Group: l.name, Rank: c.rank, Global: c.ranks, Call: l.about(m)}
-	if e.Peer, e.Err = culprit(c.ranks, err); e.Peer < 0 && errors.As(err, new(*Error)) { // HCCL's own, of this lane
-		e.Peer = l.peer
-	}
+	e.Peer, e.Err = culprit(c.ranks, err)
 	return e
+}
+
+// ofPeer blames the lane's peer for what HCCL reports of a message. A failure of this
+// rank's device, or in the making of another communicator, which ends this one, is not
+// that peer's.
+func (l *channel) ofPeer(err error) error {
+	if !errors.As(err, new(*Error)) {
+		return err
+	}
+	return &peerFailure{l.comm.ranks[l.peer], err}
 }
 
 func (l *channel) about(m *message) string {
@@ -161,7 +169,7 @@ func (l *channel) enqueue(ctx context.Context, m *message) error {
 	}
 	code := ascend.Call(c.library.HcclBatchSendRecv, uintptr(unsafe.Pointer(&it)), 1, l.handle, uintptr(l.stream))
 	if err := c.job.failed("HcclBatchSendRecv", l.name, code); err != nil || !l.recv {
-		return err
+		return l.ofPeer(err)
 	}
 	to, kind := m.buf.Handle, ascend.DeviceToDevice
 	if to == 0 {
