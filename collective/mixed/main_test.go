@@ -43,8 +43,15 @@ func meet(tb testing.TB, n int, machine func(rank int) int, f func(ctx context.C
 // world makes n connected ranks on the hosts that machine gives them.
 func world(tb testing.TB, n int, machine func(rank int) int) []collective.Transport {
 	tb.Helper()
+	return worldWith(tb, n, machine, func(*Config) {})
+}
+
+// worldWith is world with other settings.
+func worldWith(tb testing.TB, n int, machine func(rank int) int, change func(*Config)) []collective.Transport {
+	tb.Helper()
 	ranks := make([]collective.Transport, n)
 	require.NoError(tb, meet(tb, n, machine, func(ctx context.Context, rank int, c Config) error {
+		change(&c)
 		hosts, err := Hosts(ctx, c)
 		if err != nil {
 			return err
