@@ -37,6 +37,7 @@ func (g *Group) run(ctx context.Context, c *Call) error {
 	g.sequence++
 	sequence, w := g.sequence, g.spare
 	g.spare = nil
+	g.currentLocal.Store(sequence)
 	g.mu.Unlock()
 	if w == nil {
 		w = &Work{}
@@ -99,9 +100,12 @@ func (g *Group) runUntil(w *Work) {
 	}
 }
 
-// pop takes the oldest call off the queue; g.mu is held.
+// pop takes the oldest call off the queue; g.mu is held. From then on it is the
+// running one: a Close that came before it began would tell the peers that this rank
+// has taken part in it.
 func (g *Group) pop() *Work {
 	w := g.first
+	g.currentLocal.Store(w.sequence)
 	g.first, w.next = w.next, nil
 	if g.first == nil {
 		g.last = nil
@@ -110,7 +114,6 @@ func (g *Group) pop() *Work {
 }
 
 func (g *Group) runOne(w *Work) {
-	g.currentLocal.Store(w.sequence)
 	g.current.Store(w)
 	err := g.executor.run(w)
 	g.current.Store(nil)
