@@ -33,7 +33,11 @@
 // way (conv_choice.go). Rounding errors stay near those of the direct sum with
 // 2 x 2 and are two to four times as large with 4 x 4; a NaN or an infinity
 // reaches all outputs of the tiles that it lies in, not only those that depend
-// on it. The direct method passes them on as IEEE 754 says.
+// on it. The direct method passes them on as IEEE 754 says. A block of tiles stays
+// in the second-level cache from transform to transform where the transformed
+// weights do too (winograd_product.go), a chunk of the weights does where the tiles
+// are few (winograd_wide.go), and one position of all tiles does on a matrix unit
+// elsewhere (winograd_positions.go, winograd_sums.go).
 //
 // The kernels called amx compute matrix products and convolutions on the matrix
 // unit, where the shape makes that faster: each float32 is cut into three parts of bfloat16, of whose

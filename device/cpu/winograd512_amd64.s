@@ -104,6 +104,8 @@ TEXT ·winograd2DataAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         table+8(FP), CX
 	MOVQ         slab+16(FP), DX
 	MOVQ         pitch+24(FP), BX
+	CMPQ         DX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000004, SI
 
 row:
@@ -114,6 +116,41 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VSUBPS  Z2, Z0, Z0
+	VADDPS  Z2, Z1, Z4
+	VSUBPS  Z1, Z2, Z2
+	VSUBPS  Z3, Z1, Z1
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z4, (R9)(DX*1)
+	VMOVUPS Z2, (R9)(DX*2)
+	VMOVUPS Z1, (R10)
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	DECQ    R8
+	JNZ     tile
+	ADDQ    BX, CX
+	LEAQ    (AX)(DX*4), AX
+	DECQ    SI
+	JNZ     row
+	VZEROUPPER
+	RET
+
+far:
+	MOVQ $0x00000004, SI
+
+farrow:
+	MOVQ AX, R9
+	LEAQ (AX)(DX*2), R10
+	ADDQ DX, R10
+	MOVQ CX, DI
+	MOVQ tiles+32(FP), R8
+
+fartile:
 	PREFETCHT0 512(R9)
 	PREFETCHT0 512(R9)(DX*1)
 	PREFETCHT0 512(R9)(DX*2)
@@ -134,11 +171,11 @@ tile:
 	ADDQ       $0x00000040, R9
 	ADDQ       $0x00000040, R10
 	DECQ       R8
-	JNZ        tile
+	JNZ        fartile
 	ADDQ       BX, CX
 	LEAQ       (AX)(DX*4), AX
 	DECQ       SI
-	JNZ        row
+	JNZ        farrow
 	VZEROUPPER
 	RET
 
@@ -150,6 +187,8 @@ TEXT ·winograd2GradientAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         table+8(FP), CX
 	MOVQ         slab+16(FP), DX
 	MOVQ         pitch+24(FP), BX
+	CMPQ         DX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000004, SI
 
 row:
@@ -160,6 +199,39 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z2
+	VPXORD  Z1, Z1, Z1
+	VADDPS  Z2, Z0, Z3
+	VSUBPS  Z2, Z0, Z4
+	VSUBPS  Z2, Z1, Z2
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z3, (R9)(DX*1)
+	VMOVUPS Z4, (R9)(DX*2)
+	VMOVUPS Z2, (R10)
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	DECQ    R8
+	JNZ     tile
+	ADDQ    BX, CX
+	LEAQ    (AX)(DX*4), AX
+	DECQ    SI
+	JNZ     row
+	VZEROUPPER
+	RET
+
+far:
+	MOVQ $0x00000004, SI
+
+farrow:
+	MOVQ AX, R9
+	LEAQ (AX)(DX*2), R10
+	ADDQ DX, R10
+	MOVQ CX, DI
+	MOVQ tiles+32(FP), R8
+
+fartile:
 	PREFETCHT0 512(R9)
 	PREFETCHT0 512(R9)(DX*1)
 	PREFETCHT0 512(R9)(DX*2)
@@ -178,11 +250,11 @@ tile:
 	ADDQ       $0x00000040, R9
 	ADDQ       $0x00000040, R10
 	DECQ       R8
-	JNZ        tile
+	JNZ        fartile
 	ADDQ       BX, CX
 	LEAQ       (AX)(DX*4), AX
 	DECQ       SI
-	JNZ        row
+	JNZ        farrow
 	VZEROUPPER
 	RET
 
@@ -194,6 +266,8 @@ TEXT ·winograd2OutputAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         m+8(FP), CX
 	MOVQ         pitch+16(FP), DX
 	MOVQ         slab+24(FP), BX
+	CMPQ         BX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000004, SI
 
 row:
@@ -204,6 +278,39 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(BX*1), Z1
+	VMOVUPS (R9)(BX*2), Z2
+	VMOVUPS (R10), Z3
+	VADDPS  Z2, Z1, Z4
+	VADDPS  Z4, Z0, Z0
+	VSUBPS  Z2, Z1, Z1
+	VSUBPS  Z3, Z1, Z1
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	DECQ    R8
+	JNZ     tile
+	ADDQ    DX, AX
+	LEAQ    (CX)(BX*4), CX
+	DECQ    SI
+	JNZ     row
+	VZEROUPPER
+	RET
+
+far:
+	MOVQ $0x00000004, SI
+
+farrow:
+	MOVQ CX, R9
+	LEAQ (CX)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ AX, DI
+	MOVQ tiles+32(FP), R8
+
+fartile:
 	PREFETCHT0 512(R9)
 	PREFETCHT0 512(R9)(BX*1)
 	PREFETCHT0 512(R9)(BX*2)
@@ -222,11 +329,11 @@ tile:
 	ADDQ       $0x00000040, R9
 	ADDQ       $0x00000040, R10
 	DECQ       R8
-	JNZ        tile
+	JNZ        fartile
 	ADDQ       DX, AX
 	LEAQ       (CX)(BX*4), CX
 	DECQ       SI
-	JNZ        row
+	JNZ        farrow
 	VZEROUPPER
 	RET
 
@@ -280,6 +387,8 @@ TEXT ·winograd2InputAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         m+8(FP), CX
 	MOVQ         pitch+16(FP), DX
 	MOVQ         slab+24(FP), BX
+	CMPQ         BX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000004, SI
 
 row:
@@ -292,6 +401,49 @@ row:
 	VPXORD Z2, Z2, Z2
 
 tile0:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(BX*1), Z4
+	VMOVUPS (R9)(BX*2), Z5
+	VMOVUPS (R10), Z6
+	VPXORD  Z3, Z3, Z3
+	VSUBPS  Z5, Z4, Z7
+	VADDPS  Z6, Z7, Z7
+	VADDPS  Z5, Z4, Z4
+	VSUBPS  Z0, Z4, Z4
+	VSUBPS  Z6, Z3, Z5
+	VADDPS  Z0, Z1, Z0
+	VMOVUPS Z0, (DI)
+	VADDPS  Z7, Z2, Z7
+	VMOVUPS Z7, 64(DI)
+	VMOVAPS Z4, Z1
+	VMOVAPS Z5, Z2
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	DECQ    R8
+	JNZ     tile0
+	VMOVUPS Z1, (DI)
+	VMOVUPS Z2, 64(DI)
+	ADDQ    DX, AX
+	LEAQ    (CX)(BX*4), CX
+	DECQ    SI
+	JNZ     row
+	VZEROUPPER
+	RET
+
+far:
+	MOVQ $0x00000004, SI
+
+farrow:
+	MOVQ   CX, R9
+	LEAQ   (CX)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   AX, DI
+	MOVQ   tiles+32(FP), R8
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+fartile0:
 	PREFETCHT0 512(R9)
 	PREFETCHT0 512(R9)(BX*1)
 	PREFETCHT0 512(R9)(BX*2)
@@ -316,13 +468,13 @@ tile0:
 	ADDQ       $0x00000040, R9
 	ADDQ       $0x00000040, R10
 	DECQ       R8
-	JNZ        tile0
+	JNZ        fartile0
 	VMOVUPS    Z1, (DI)
 	VMOVUPS    Z2, 64(DI)
 	ADDQ       DX, AX
 	LEAQ       (CX)(BX*4), CX
 	DECQ       SI
-	JNZ        row
+	JNZ        farrow
 	VZEROUPPER
 	RET
 
@@ -964,6 +1116,8 @@ TEXT ·winograd4DataAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         table+8(FP), CX
 	MOVQ         slab+16(FP), DX
 	MOVQ         pitch+24(FP), BX
+	CMPQ         DX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000006, SI
 
 row:
@@ -974,12 +1128,6 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
-	PREFETCHT0   512(R9)
-	PREFETCHT0   512(R9)(DX*1)
-	PREFETCHT0   512(R9)(DX*2)
-	PREFETCHT0   512(R10)
-	PREFETCHT0   512(R10)(DX*1)
-	PREFETCHT0   512(R10)(DX*2)
 	VMOVUPS      (DI), Z6
 	VMOVUPS      64(DI), Z7
 	VMOVUPS      128(DI), Z8
@@ -1025,6 +1173,68 @@ tile:
 	VZEROUPPER
 	RET
 
+far:
+	MOVQ $0x00000006, SI
+
+farrow:
+	MOVQ AX, R9
+	LEAQ (AX)(DX*2), R10
+	ADDQ DX, R10
+	MOVQ CX, DI
+	MOVQ tiles+32(FP), R8
+
+fartile:
+	PREFETCHT0   512(R9)
+	PREFETCHT0   512(R9)(DX*1)
+	PREFETCHT0   512(R9)(DX*2)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   512(R10)(DX*1)
+	PREFETCHT0   512(R10)(DX*2)
+	VMOVUPS      (DI), Z6
+	VMOVUPS      64(DI), Z7
+	VMOVUPS      128(DI), Z8
+	VMOVUPS      192(DI), Z9
+	VMOVUPS      256(DI), Z10
+	VMOVUPS      320(DI), Z11
+	VMOVAPS      Z10, Z12
+	VFMADD231PS  Z4, Z6, Z12
+	VFNMADD231PS Z5, Z8, Z12
+	VMOVAPS      Z11, Z6
+	VFMADD231PS  Z4, Z7, Z6
+	VFNMADD231PS Z5, Z9, Z6
+	VMOVAPS      Z10, Z11
+	VFNMADD231PS Z3, Z8, Z11
+	VMOVAPS      Z9, Z13
+	VFNMADD231PS Z3, Z7, Z13
+	VMOVAPS      Z11, Z14
+	VFMADD231PS  Z0, Z13, Z14
+	VFNMADD231PS Z0, Z13, Z11
+	VMOVAPS      Z10, Z10
+	VFNMADD231PS Z2, Z8, Z10
+	VMOVAPS      Z9, Z8
+	VFNMADD231PS Z2, Z7, Z8
+	VMOVAPS      Z10, Z7
+	VFMADD231PS  Z1, Z8, Z7
+	VFNMADD231PS Z1, Z8, Z10
+	VMOVUPS      Z12, (R9)
+	VMOVUPS      Z14, (R9)(DX*1)
+	VMOVUPS      Z11, (R9)(DX*2)
+	VMOVUPS      Z7, (R10)
+	VMOVUPS      Z10, (R10)(DX*1)
+	VMOVUPS      Z6, (R10)(DX*2)
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	DECQ         R8
+	JNZ          fartile
+	ADDQ         BX, CX
+	LEAQ         (AX)(DX*4), AX
+	LEAQ         (AX)(DX*2), AX
+	DECQ         SI
+	JNZ          farrow
+	VZEROUPPER
+	RET
+
 // func winograd4GradientAcrossAVX512(v *float32, table *float32, slab int, pitch int, tiles int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4GradientAcrossAVX512(SB), NOSPLIT, $0-40
@@ -1047,6 +1257,8 @@ TEXT ·winograd4GradientAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         table+8(FP), CX
 	MOVQ         slab+16(FP), DX
 	MOVQ         pitch+24(FP), BX
+	CMPQ         DX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000006, SI
 
 row:
@@ -1057,12 +1269,6 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
-	PREFETCHT0   512(R9)
-	PREFETCHT0   512(R9)(DX*1)
-	PREFETCHT0   512(R9)(DX*2)
-	PREFETCHT0   512(R10)
-	PREFETCHT0   512(R10)(DX*1)
-	PREFETCHT0   512(R10)(DX*2)
 	VMOVUPS      (DI), Z4
 	VMOVUPS      64(DI), Z5
 	VMOVUPS      128(DI), Z6
@@ -1100,6 +1306,60 @@ tile:
 	VZEROUPPER
 	RET
 
+far:
+	MOVQ $0x00000006, SI
+
+farrow:
+	MOVQ AX, R9
+	LEAQ (AX)(DX*2), R10
+	ADDQ DX, R10
+	MOVQ CX, DI
+	MOVQ tiles+32(FP), R8
+
+fartile:
+	PREFETCHT0   512(R9)
+	PREFETCHT0   512(R9)(DX*1)
+	PREFETCHT0   512(R9)(DX*2)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   512(R10)(DX*1)
+	PREFETCHT0   512(R10)(DX*2)
+	VMOVUPS      (DI), Z4
+	VMOVUPS      64(DI), Z5
+	VMOVUPS      128(DI), Z6
+	VMOVUPS      192(DI), Z7
+	VMOVAPS      Z4, Z8
+	VFMADD231PS  Z2, Z6, Z8
+	VMOVAPS      Z5, Z9
+	VFMADD231PS  Z2, Z7, Z9
+	VMOVAPS      Z8, Z10
+	VFMADD231PS  Z0, Z9, Z10
+	VFNMADD231PS Z0, Z9, Z8
+	VMOVAPS      Z4, Z9
+	VFMADD231PS  Z3, Z6, Z9
+	VMOVAPS      Z5, Z5
+	VFMADD231PS  Z3, Z7, Z5
+	VMOVAPS      Z9, Z6
+	VFMADD231PS  Z1, Z5, Z6
+	VFNMADD231PS Z1, Z5, Z9
+	VMOVUPS      Z4, (R9)
+	VMOVUPS      Z10, (R9)(DX*1)
+	VMOVUPS      Z8, (R9)(DX*2)
+	VMOVUPS      Z6, (R10)
+	VMOVUPS      Z9, (R10)(DX*1)
+	VMOVUPS      Z7, (R10)(DX*2)
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	DECQ         R8
+	JNZ          fartile
+	ADDQ         BX, CX
+	LEAQ         (AX)(DX*4), AX
+	LEAQ         (AX)(DX*2), AX
+	DECQ         SI
+	JNZ          farrow
+	VZEROUPPER
+	RET
+
 // func winograd4OutputAcrossAVX512(table *float32, m *float32, pitch int, slab int, tiles int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·winograd4OutputAcrossAVX512(SB), NOSPLIT, $0-40
@@ -1122,6 +1382,8 @@ TEXT ·winograd4OutputAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         m+8(FP), CX
 	MOVQ         pitch+16(FP), DX
 	MOVQ         slab+24(FP), BX
+	CMPQ         BX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000006, SI
 
 row:
@@ -1132,12 +1394,6 @@ row:
 	MOVQ tiles+32(FP), R8
 
 tile:
-	PREFETCHT0  512(R9)
-	PREFETCHT0  512(R9)(BX*1)
-	PREFETCHT0  512(R9)(BX*2)
-	PREFETCHT0  512(R10)
-	PREFETCHT0  512(R10)(BX*1)
-	PREFETCHT0  512(R10)(BX*2)
 	VMOVUPS     (R9), Z6
 	VMOVUPS     (R9)(BX*1), Z7
 	VMOVUPS     (R9)(BX*2), Z8
@@ -1171,6 +1427,59 @@ tile:
 	LEAQ        (CX)(BX*2), CX
 	DECQ        SI
 	JNZ         row
+	VZEROUPPER
+	RET
+
+far:
+	MOVQ $0x00000006, SI
+
+farrow:
+	MOVQ CX, R9
+	LEAQ (CX)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ AX, DI
+	MOVQ tiles+32(FP), R8
+
+fartile:
+	PREFETCHT0  512(R9)
+	PREFETCHT0  512(R9)(BX*1)
+	PREFETCHT0  512(R9)(BX*2)
+	PREFETCHT0  512(R10)
+	PREFETCHT0  512(R10)(BX*1)
+	PREFETCHT0  512(R10)(BX*2)
+	VMOVUPS     (R9), Z6
+	VMOVUPS     (R9)(BX*1), Z7
+	VMOVUPS     (R9)(BX*2), Z8
+	VMOVUPS     (R10), Z9
+	VMOVUPS     (R10)(BX*1), Z10
+	VMOVUPS     (R10)(BX*2), Z11
+	VADDPS      Z8, Z7, Z12
+	VADDPS      Z10, Z9, Z13
+	VSUBPS      Z8, Z7, Z7
+	VSUBPS      Z10, Z9, Z8
+	VADDPS      Z13, Z12, Z9
+	VADDPS      Z9, Z6, Z6
+	VMULPS      Z0, Z7, Z9
+	VFMADD231PS Z1, Z8, Z9
+	VMULPS      Z2, Z12, Z10
+	VFMADD231PS Z3, Z13, Z10
+	VMOVAPS     Z11, Z11
+	VFMADD231PS Z4, Z7, Z11
+	VFMADD231PS Z5, Z8, Z11
+	VMOVUPS     Z6, (DI)
+	VMOVUPS     Z9, 64(DI)
+	VMOVUPS     Z10, 128(DI)
+	VMOVUPS     Z11, 192(DI)
+	ADDQ        $0x00000100, DI
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000040, R10
+	DECQ        R8
+	JNZ         fartile
+	ADDQ        DX, AX
+	LEAQ        (CX)(BX*4), CX
+	LEAQ        (CX)(BX*2), CX
+	DECQ        SI
+	JNZ         farrow
 	VZEROUPPER
 	RET
 
@@ -1273,6 +1582,8 @@ TEXT ·winograd4InputAcrossAVX512(SB), NOSPLIT, $0-40
 	MOVQ         m+8(FP), CX
 	MOVQ         pitch+16(FP), DX
 	MOVQ         slab+24(FP), BX
+	CMPQ         BX, $0x00008000
+	JGE          far
 	MOVQ         $0x00000006, SI
 
 row:
@@ -1285,12 +1596,6 @@ row:
 	VPXORD Z6, Z6, Z6
 
 tile0:
-	PREFETCHT0   512(R9)
-	PREFETCHT0   512(R9)(BX*1)
-	PREFETCHT0   512(R9)(BX*2)
-	PREFETCHT0   512(R10)
-	PREFETCHT0   512(R10)(BX*1)
-	PREFETCHT0   512(R10)(BX*2)
 	VMOVUPS      (R9), Z9
 	VMOVUPS      (R9)(BX*1), Z10
 	VMOVUPS      (R9)(BX*2), Z11
@@ -1335,6 +1640,72 @@ tile0:
 	LEAQ         (CX)(BX*2), CX
 	DECQ         SI
 	JNZ          row
+	VZEROUPPER
+	RET
+
+far:
+	MOVQ $0x00000006, SI
+
+farrow:
+	MOVQ   CX, R9
+	LEAQ   (CX)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   AX, DI
+	MOVQ   tiles+32(FP), R8
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+
+fartile0:
+	PREFETCHT0   512(R9)
+	PREFETCHT0   512(R9)(BX*1)
+	PREFETCHT0   512(R9)(BX*2)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   512(R10)(BX*1)
+	PREFETCHT0   512(R10)(BX*2)
+	VMOVUPS      (R9), Z9
+	VMOVUPS      (R9)(BX*1), Z10
+	VMOVUPS      (R9)(BX*2), Z11
+	VMOVUPS      (R10), Z12
+	VMOVUPS      (R10)(BX*1), Z13
+	VMOVUPS      (R10)(BX*2), Z14
+	VADDPS       Z11, Z10, Z15
+	VADDPS       Z13, Z12, Z16
+	VSUBPS       Z11, Z10, Z10
+	VMULPS       Z0, Z10, Z10
+	VSUBPS       Z13, Z12, Z11
+	VMULPS       Z1, Z11, Z11
+	VMULPS       Z4, Z9, Z12
+	VMULPS       Z4, Z14, Z13
+	VFNMADD231PS Z3, Z10, Z13
+	VFNMADD231PS Z2, Z11, Z13
+	VADDPS       Z16, Z15, Z17
+	VADDPS       Z17, Z9, Z17
+	VADDPS       Z11, Z10, Z10
+	VFNMADD231PS Z8, Z14, Z10
+	VPXORD       Z7, Z7, Z7
+	VFNMADD231PS Z8, Z9, Z7
+	VFNMADD231PS Z3, Z15, Z7
+	VFNMADD231PS Z2, Z16, Z7
+	VADDPS       Z12, Z5, Z12
+	VMOVUPS      Z12, (DI)
+	VADDPS       Z13, Z6, Z13
+	VMOVUPS      Z13, 64(DI)
+	VMOVUPS      Z7, 128(DI)
+	VMOVUPS      Z10, 192(DI)
+	VMOVAPS      Z17, Z5
+	VMOVAPS      Z14, Z6
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	DECQ         R8
+	JNZ          fartile0
+	VMOVUPS      Z5, (DI)
+	VMOVUPS      Z6, 64(DI)
+	ADDQ         DX, AX
+	LEAQ         (CX)(BX*4), CX
+	LEAQ         (CX)(BX*2), CX
+	DECQ         SI
+	JNZ          farrow
 	VZEROUPPER
 	RET
 

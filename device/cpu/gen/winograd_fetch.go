@@ -14,11 +14,28 @@ import (
 // of 32 pixels, some rows of smaller ones.
 const tilesAhead = 512
 
+// farSlab is the bytes from position to position from which all of them lie behind
+// the second-level cache; fetching what is near takes longer than to wait for it.
+const farSlab = 32 << 10
+
+// nearAndFar emits a kernel for positions that are slab bytes apart, near ones and
+// far ones.
+func (e *transform) nearAndFar(slab Register, emit func(name string, far bool)) {
+	if e.resident {
+		CMPQ(slab, U32(farSlab))
+		JGE(LabelRef("far"))
+	}
+	emit("", false)
+	end()
+	if e.resident {
+		Label("far")
+		emit("far", true)
+		end()
+	}
+}
+
 // fetchTiles fetches the positions of a tile further on.
 func (e *transform) fetchTiles(r *rows) {
-	if !e.resident {
-		return
-	}
 	for j := range e.form.points {
 		PREFETCHT0(r.at(j, tilesAhead))
 	}

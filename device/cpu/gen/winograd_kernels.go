@@ -51,29 +51,32 @@ func (e *transform) across(what string, f func(*transform, []VecVirtual) []VecVi
 		fmt.Sprintf("transforms rows of the table, %d pixels a tile, into the positions of tiles.", in))
 	v, table, slab, pitch := param("v"), param("table"), param("slab"), param("pitch")
 	row, pixel, tiles := GP64(), GP64(), GP64()
-	MOVQ(U32(e.form.points), row)
-	loop("row", row, func() {
-		to := newRows(v, slab)
-		MOVQ(table, pixel)
-		Load(Param("tiles"), tiles)
-		loop("tile", tiles, func() {
-			e.fetchTiles(to)
-			for part := range e.parts {
-				d := make([]VecVirtual, in)
-				for j := range d {
-					d[j] = e.load(at(pixel, 64*j+part*e.bytes))
+	e.nearAndFar(slab, func(name string, far bool) {
+		MOVQ(U32(e.form.points), row)
+		loop(name+"row", row, func() {
+			to := newRows(v, slab)
+			MOVQ(table, pixel)
+			Load(Param("tiles"), tiles)
+			loop(name+"tile", tiles, func() {
+				if far {
+					e.fetchTiles(to)
 				}
-				for j, x := range f(e, d) {
-					VMOVUPS(x, to.at(j, part*e.bytes))
+				for part := range e.parts {
+					d := make([]VecVirtual, in)
+					for j := range d {
+						d[j] = e.load(at(pixel, 64*j+part*e.bytes))
+					}
+					for j, x := range f(e, d) {
+						VMOVUPS(x, to.at(j, part*e.bytes))
+					}
 				}
-			}
-			ADDQ(U32(64*e.form.outputs), pixel)
-			to.advance(64)
+				ADDQ(U32(64*e.form.outputs), pixel)
+				to.advance(64)
+			})
+			ADDQ(pitch, table)
+			e.nextSlabs(v, slab)
 		})
-		ADDQ(pitch, table)
-		e.nextSlabs(v, slab)
 	})
-	end()
 }
 
 // nextSlabs moves v on by one row of positions.
@@ -90,25 +93,28 @@ func (e *transform) outputAcross() {
 		fmt.Sprintf("transforms the positions of tiles into rows of the table, %d pixels a tile.", e.form.outputs))
 	table, m, pitch, slab := param("table"), param("m"), param("pitch"), param("slab")
 	row, pixel, tiles := GP64(), GP64(), GP64()
-	MOVQ(U32(e.form.points), row)
-	loop("row", row, func() {
-		from := newRows(m, slab)
-		MOVQ(table, pixel)
-		Load(Param("tiles"), tiles)
-		loop("tile", tiles, func() {
-			e.fetchTiles(from)
-			for part := range e.parts {
-				for j, y := range e.form.output(e, e.positions(from, part)) {
-					VMOVUPS(y, at(pixel, 64*j+part*e.bytes))
+	e.nearAndFar(slab, func(name string, far bool) {
+		MOVQ(U32(e.form.points), row)
+		loop(name+"row", row, func() {
+			from := newRows(m, slab)
+			MOVQ(table, pixel)
+			Load(Param("tiles"), tiles)
+			loop(name+"tile", tiles, func() {
+				if far {
+					e.fetchTiles(from)
 				}
-			}
-			ADDQ(U32(64*e.form.outputs), pixel)
-			from.advance(64)
+				for part := range e.parts {
+					for j, y := range e.form.output(e, e.positions(from, part)) {
+						VMOVUPS(y, at(pixel, 64*j+part*e.bytes))
+					}
+				}
+				ADDQ(U32(64*e.form.outputs), pixel)
+				from.advance(64)
+			})
+			ADDQ(pitch, table)
+			e.nextSlabs(m, slab)
 		})
-		ADDQ(pitch, table)
-		e.nextSlabs(m, slab)
 	})
-	end()
 }
 
 func (e *transform) positions(from *rows, part int) []VecVirtual {
@@ -151,38 +157,41 @@ func (e *transform) inputAcross() {
 	table, m, pitch, slab := param("table"), param("m"), param("pitch"), param("slab")
 	row, pixel, tiles := GP64(), GP64(), GP64()
 	outputs := e.form.outputs
-	MOVQ(U32(e.form.points), row)
-	loop("row", row, func() {
-		for part := range e.parts {
-			from := newRows(m, slab)
-			MOVQ(table, pixel)
-			Load(Param("tiles"), tiles)
-			carry := []VecVirtual{e.register(), e.register()}
-			VXOR(carry[0])
-			VXOR(carry[1])
-			loop(fmt.Sprintf("tile%d", part), tiles, func() {
-				e.fetchTiles(from)
-				d := e.form.dataAdjoint(e, e.positions(from, part))
-				for j := range outputs {
-					if j < 2 {
-						VADDPS(d[j], carry[j], d[j])
+	e.nearAndFar(slab, func(name string, far bool) {
+		MOVQ(U32(e.form.points), row)
+		loop(name+"row", row, func() {
+			for part := range e.parts {
+				from := newRows(m, slab)
+				MOVQ(table, pixel)
+				Load(Param("tiles"), tiles)
+				carry := []VecVirtual{e.register(), e.register()}
+				VXOR(carry[0])
+				VXOR(carry[1])
+				loop(fmt.Sprintf("%stile%d", name, part), tiles, func() {
+					if far {
+						e.fetchTiles(from)
 					}
-					VMOVUPS(d[j], at(pixel, 64*j+part*e.bytes))
-				}
+					d := e.form.dataAdjoint(e, e.positions(from, part))
+					for j := range outputs {
+						if j < 2 {
+							VADDPS(d[j], carry[j], d[j])
+						}
+						VMOVUPS(d[j], at(pixel, 64*j+part*e.bytes))
+					}
+					for j, c := range carry {
+						VMOVAPS(d[outputs+j], c)
+					}
+					ADDQ(U32(64*outputs), pixel)
+					from.advance(64)
+				})
 				for j, c := range carry {
-					VMOVAPS(d[outputs+j], c)
+					VMOVUPS(c, at(pixel, 64*j+part*e.bytes))
 				}
-				ADDQ(U32(64*outputs), pixel)
-				from.advance(64)
-			})
-			for j, c := range carry {
-				VMOVUPS(c, at(pixel, 64*j+part*e.bytes))
 			}
-		}
-		ADDQ(pitch, table)
-		e.nextSlabs(m, slab)
+			ADDQ(pitch, table)
+			e.nextSlabs(m, slab)
+		})
 	})
-	end()
 }
 
 // inputDown emits the adjoint of down: rows of tiles overlap by two lines, which
@@ -228,78 +237,4 @@ func (e *transform) inputDown() {
 		})
 		end()
 	}
-}
-
-// weights emits the transform of 3 x 3 weights.
-func (e *transform) weights() {
-	e.begin("Weights", "func(u, lines, temporary *float32, slab, tap, item, n int)",
-		"transforms n times nine lines into the positions at u. Lines lie tap bytes apart, 3 x 3 of them item bytes; temporary has 18.")
-	u, lines, temporary, slab, item := param("u"), param("lines"), param("temporary"), param("slab"), param("item")
-	tap, to := param("tap"), GP64()
-	taps := []*rows{newRows(lines, tap), nil}
-	taps[1] = newRows(taps[0].upper, tap)
-	loop("next", param("n"), func() {
-		for part := range e.parts {
-			for s := range 3 {
-				g := []VecVirtual{
-					e.load(taps[0].at(s, part*e.bytes)), e.load(taps[0].at(3+s, part*e.bytes)), e.load(taps[1].at(3+s, part*e.bytes)),
-				}
-				for i, v := range e.form.weight(e, g) {
-					VMOVUPS(v, at(temporary, 64*(3*i+s)))
-				}
-			}
-			MOVQ(u, to)
-			for i := range e.form.points {
-				g := make([]VecVirtual, 3)
-				for s := range g {
-					g[s] = e.load(at(temporary, 64*(3*i+s)))
-				}
-				for _, v := range e.form.weight(e, g) {
-					VMOVUPS(v, at(to, part*e.bytes))
-					ADDQ(slab, to)
-				}
-			}
-		}
-		ADDQ(item, taps[0].lower)
-		ADDQ(item, taps[0].upper)
-		ADDQ(item, taps[1].upper)
-		ADDQ(U32(64), u)
-	})
-	end()
-}
-
-// weightsGradient emits the adjoint of weights.
-func (e *transform) weightsGradient() {
-	points := e.form.points
-	e.begin("WeightsGradient", "func(lines, u, temporary *float32, slab, n int)",
-		"transforms n times the positions at u into nine lines (3 x 3 taps); temporary has 18 lines.")
-	lines, u, temporary, slab := param("lines"), param("u"), param("temporary"), param("slab")
-	from := GP64()
-	loop("next", param("n"), func() {
-		for part := range e.parts {
-			MOVQ(u, from)
-			for i := range points {
-				v := make([]VecVirtual, points)
-				for j := range v {
-					v[j] = e.load(at(from, part*e.bytes))
-					ADDQ(slab, from)
-				}
-				for s, g := range e.form.weightGradient(e, v) {
-					VMOVUPS(g, at(temporary, 64*(3*i+s)))
-				}
-			}
-			for s := range 3 {
-				v := make([]VecVirtual, points)
-				for i := range v {
-					v[i] = e.load(at(temporary, 64*(3*i+s)))
-				}
-				for r, g := range e.form.weightGradient(e, v) {
-					VMOVUPS(g, at(lines, 64*(3*r+s)+part*e.bytes))
-				}
-			}
-		}
-		ADDQ(U32(9*64), lines)
-		ADDQ(U32(64), u)
-	})
-	end()
 }
