@@ -87,6 +87,9 @@ func (j *job) fits(world int) error {
 	if _, err := rankTable(j.config, world); err != nil {
 		return err
 	}
+	if err := checkCertificates(j.config); err != nil {
+		return err
+	}
 	return trainer.Fits(j.config, world)
 }
 

@@ -30,6 +30,12 @@ type TLS struct {
 	CA        string
 }
 
+// Check reads the files, and says what is wrong with them.
+func (t *TLS) Check() error {
+	_, err := t.settings()
+	return err
+}
+
 // settings are the two sides of encrypted connections.
 type settings struct{ server, client *tls.Config }
 
