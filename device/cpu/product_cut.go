@@ -35,7 +35,7 @@ func (t *productTask) cutParts(threads int) {
 		}
 		for blocks := fewest; ; blocks = max(blocks, t.blocks) + 1 {
 			rows := (units + blocks - 1) / blocks * partRows
-			if blocks > fewest && rows < rowsLeast {
+			if blocks > fewest && (rows < rowsLeast || blocks > units) {
 				break
 			}
 			t.rowsOf = rows

@@ -15,6 +15,7 @@ func TestProductPartsCover(t *testing.T) {
 	for range 2000 {
 		rows, columns, threads := 1+r.IntN(4096), 1+r.IntN(4096), 1+r.IntN(70)
 		q := productTask{left: side{count: rows}, panels: panels(columns)}
+		q.d.K = 1 << r.IntN(18) // a long left side is cut anew for each group of panels
 		q.cutParts(threads)
 		require.Zero(t, q.rowsOf%partRows)
 		require.LessOrEqual(t, q.rowsOf, productPartsRows)

@@ -41,8 +41,11 @@ func (sh *share) cut(p *pool, t task, parts int) {
 		sh.runs[i].next.Store(int64(i * parts / threads))
 		sh.runs[i].end = int64((i + 1) * parts / threads)
 	}
-	sh.joined.Store(int64(threads-1) * seat)
 }
+
+// open gives out the seats, when sh is where helpers find it: a share that is
+// nowhere offered is not shut either, and a late helper must find no seat in it.
+func (sh *share) open() { sh.joined.Store(int64(len(sh.runs)-1) * seat) }
 
 // enter joins sh if it has a seat left.
 func (sh *share) enter() bool {

@@ -92,6 +92,7 @@ func (p *pool) run(w *workspace, t task, parts int) {
 func (p *pool) offer(sh *share) *atomic.Pointer[share] {
 	for i := range p.offers {
 		if place := &p.offers[i]; place.CompareAndSwap(nil, sh) {
+			sh.open()
 			if p.asleep.Load() > 0 {
 				p.wake(len(sh.runs) - 1)
 			}

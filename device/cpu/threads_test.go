@@ -36,7 +36,7 @@ func TestPoolDoesEachPartOnce(t *testing.T) {
 			}
 			p.start()
 			var callers sync.WaitGroup
-			for range offered + 1 {
+			for range 2 * offered {
 				callers.Go(func() {
 					w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 40)}
 					for round := range 300 {
@@ -51,6 +51,31 @@ func TestPoolDoesEachPartOnce(t *testing.T) {
 				require.Nil(t, p.offers[i].Load())
 			}
 		}
+	}
+}
+
+// visited is a task of which each part tries to join its own share, as a helper that
+// is late from an earlier offer does.
+type visited struct {
+	share  *share
+	joined bool
+}
+
+func (t *visited) do(*scratch, int) { t.joined = t.joined || t.share.enter() }
+
+// Nobody joins a task for which there was no place: its caller would not wait.
+func TestPoolWithoutPlace(t *testing.T) {
+	p := newPool(2, false)
+	defer p.close()
+	for i := range p.offers {
+		p.offers[i].Store(new(share))
+	}
+	w := newWorkspace(nil, nil)
+	task := &visited{share: &w.share}
+	p.run(w, task, 8)
+	require.False(t, task.joined)
+	for i := range p.offers {
+		p.offers[i].Store(nil)
 	}
 }
 

@@ -59,6 +59,11 @@ func newWinogradTiles(form *winogradForm, d device.Conv) winogradTiles {
 // rows returns the rows of tiles of all images.
 func (w *winogradTiles) rows() int { return w.d.N * w.high }
 
+// imageBytes are those of an image's tiles, transformed, in so many blocks of channels.
+func (w *winogradTiles) imageBytes(blocks int) int {
+	return w.positions * blocks * w.high * w.wide * block * 4
+}
+
 // slabLen returns the floats between positions of blocks of channels of tiles.
 // The line in between keeps the streams of a transform in different sets of the
 // cache.

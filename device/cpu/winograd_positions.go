@@ -19,7 +19,8 @@ const (
 func (t *winogradTask) byPositions() bool {
 	return t.set.parts.product != nil && t.depth%2 == 0 && !t.lastIsNarrow &&
 		t.winogradTiles.rows()*t.wide >= positionsTiles &&
-		t.positions*t.depth*t.panels*block*block*4 <= positionsWeights
+		t.positions*t.depth*t.panels*block*block*4 <= positionsWeights &&
+		t.imageBytes(max(t.depth, t.panels)) <= positionsImages
 }
 
 // runPositions computes w.winograd, some images at a time.
@@ -28,8 +29,7 @@ func (k *kernels) runPositions(w *workspace) {
 	t.perGroup, t.perChunk = t.panels, t.depth
 	t.cutGroup()
 	k.makePanels(w)
-	image := t.positions * max(t.depth, t.panels) * t.high * t.wide * block * 4
-	images := min(t.d.N, max(1, positionsImages/image))
+	images := min(t.d.N, positionsImages/t.imageBytes(max(t.depth, t.panels)))
 	t.perBlock = images * t.high
 	t.v = w.room.floats(t.positions * t.imagesSlab())
 	for n := 0; n < t.d.N; n += images {

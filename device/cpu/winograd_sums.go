@@ -12,7 +12,8 @@ const sumsLeast = 1 << 20
 // byPositions decides from the shape alone.
 func (t *winogradGradient) byPositions() bool {
 	sums := t.positions * t.blocksC * t.blocksK * block * block * 4
-	return t.set.parts.product != nil && t.winogradTiles.rows()*t.wide >= positionsTiles && sums >= sumsLeast && sums <= positionsWeights
+	return t.set.parts.product != nil && t.winogradTiles.rows()*t.wide >= positionsTiles && sums >= sumsLeast && sums <= positionsWeights &&
+		t.imageBytes(t.blocksC+t.blocksK) <= positionsImages
 }
 
 // runGradientPositions computes w.winogradGradient, some images at a time, whose
@@ -20,8 +21,7 @@ func (t *winogradGradient) byPositions() bool {
 func (k *kernels) runGradientPositions(w *workspace) {
 	t := &w.winogradGradient
 	t.perChunk, t.groups = t.blocksC, 1
-	image := t.positions * (t.blocksC + t.blocksK) * t.high * t.wide * block * 4
-	images := min(t.d.N, max(1, positionsImages/image))
+	images := min(t.d.N, positionsImages/t.imageBytes(t.blocksC+t.blocksK))
 	t.perBlock = images * t.high
 	t.v = w.room.floats(t.positions * slabLen(t.blocksC, t.perBlock*t.wide))
 	t.g = w.room.floats(t.positions * slabLen(t.blocksK, t.perBlock*t.wide))
