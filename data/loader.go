@@ -86,6 +86,11 @@ func (l *Loader) produce(parts iter.Seq[Part]) {
 		case <-l.stop:
 			return
 		}
+		select {
+		case <-l.stop: // while buffers were free
+			return
+		default:
+		}
 		n := len(part.Indices)
 		if n > len(b.ids) {
 			b.err = fmt.Errorf("data: micro-batch %d of step %d has %d samples, the loader was made for %d", part.Micro, part.Step, n, len(b.ids))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/monitor"
@@ -176,7 +177,7 @@ func (j *job) makeRunDir() error {
 		if j.ownDir {
 			os.Remove(dir) // it is empty
 		}
-		if !errors.Is(err, fs.ErrPermission) {
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 			return fmt.Errorf("the settings cannot be written into the run's directory %s: %w", dir, err)
 		}
 		return j.config.Errorf("observe.run_dir", "observe.run_dir: the settings cannot be written into %s: %v", dir, err)
