@@ -44,11 +44,11 @@ func (e *executor) init(g *Group) {
 	e.guard.group, e.guard.sender = g, &e.beside
 	e.programs = map[shape]*program{}
 	tag := g.tag(callChannel)
-	sent := make([]uint32, len(g.ranks)) // the senders take turns
+	sent, packing := make([]uint32, len(g.ranks)), g.newPacking() // the senders take turns
 	for _, s := range []*sender{&e.send, &e.beside} {
 		s.sent = sent
 		s.group, s.ctx, s.tag, s.latest = g, g.ctx, tag, &e.latest
-		s.packing = g.newPacking()
+		s.packing = packing
 		s.peer.Store(-1)
 	}
 	e.receive.init(g, g.ctx, tag, &e.latest)

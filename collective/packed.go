@@ -17,8 +17,9 @@ import (
 const (
 	packedLeast = 4 << 10 // bytes of values that are worth it
 	packedPiece = smallLimit - smallLimit%1024
-	// packedWindow is how many pieces are sent between two answers; a sender is at
-	// most two windows ahead of its receiver, which is what the transport has to keep.
+	// packedWindow is how many pieces are sent to a peer between two answers, whatever
+	// messages and calls they belong to; a sender is at most two windows ahead of its
+	// receiver, which is what the transport has to keep of them.
 	packedWindow = 32
 	packedFlag   = headerSize - 1 // the byte of a header that is 1 where values are packed
 )
@@ -44,6 +45,7 @@ type FloatCodec interface {
 // packing says which of a group's values are packed.
 type packing struct {
 	apart  []bool    // by rank: what goes there is packed; nil: nothing is
+	pieces []uint64  // by rank: of large values so far, in one direction
 	floats bool      // the encoded values of the running call are
 	coded  pack.Kind // this
 }
@@ -87,12 +89,12 @@ func PackingPays(ctx context.Context, t Transport, links plan.Links) (bool, erro
 	return fast[0] == 1, nil
 }
 
-// newPacking is what one goroutine of the group goes by.
+// newPacking is what goes in one direction in the group goes by.
 func (g *Group) newPacking() packing {
 	if g.config.Packed == PackNothing {
 		return packing{}
 	}
-	p := packing{apart: make([]bool, len(g.ranks))}
+	p := packing{apart: make([]bool, len(g.ranks)), pieces: make([]uint64, len(g.ranks))}
 	for _, host := range g.hosts {
 		here := false
 		for _, r := range host {
@@ -137,8 +139,8 @@ func (s *sender) sendPieces(peer int, h header, values device.Buf) error {
 	s.peer.Store(int32(peer))
 	defer s.peer.Store(-1)
 	step := packedPiece / values.Type.Size()
-	for lo, sent := 0, 0; lo < values.Len; lo, sent = lo+step, sent+1 {
-		if sent >= 2*packedWindow && sent%packedWindow == 0 {
+	for lo := 0; lo < values.Len; lo += step {
+		if sent := s.pieces[peer]; sent >= 2*packedWindow && sent%packedWindow == 0 {
 			if err := s.group.transport.Recv(s.ctx, s.group.ranks[peer], s.group.tag(answerChannel), nil); err != nil {
 				return err
 			}
@@ -146,6 +148,7 @@ func (s *sender) sendPieces(peer int, h header, values device.Buf) error {
 		if err := s.sendSmall(peer, h, values, lo, min(lo+step, values.Len)); err != nil {
 			return err
 		}
+		s.pieces[peer]++
 	}
 	return nil
 }
@@ -177,15 +180,14 @@ func (s *sender) stageFor(peer int, values device.Buf) int {
 // receivePieces is the other side of sendPieces.
 func (r *receiver) receivePieces(peer int) error {
 	step := packedPiece / r.into.Type.Size()
-	pieces := (r.into.Len + step - 1) / step
-	for piece := range pieces {
-		if piece > 0 {
+	for first := r.at; r.at < r.into.Len; {
+		if r.at > first {
 			r.count(peer)
 		}
 		if err := r.receiveSmall(min(step, r.into.Len-r.at)); err != nil {
 			return err
 		}
-		if done := piece + 1; done%packedWindow == 0 && done+packedWindow < pieces {
+		if r.pieces[peer]++; r.pieces[peer]%packedWindow == 0 {
 			if err := r.group.transport.Send(r.ctx, r.group.ranks[peer], r.group.tag(answerChannel), nil); err != nil {
 				return err
 			}

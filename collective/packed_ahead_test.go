@@ -1,0 +1,90 @@
+package collective_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
+	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
+)
+
+// ahead counts the pieces that a sender is ahead of its receiver.
+type ahead struct {
+	collective.Transport
+	sent, received, most *atomic.Int64
+	wait                 func() // called when an answer is waited for
+}
+
+func (a *ahead) SendFilled(ctx context.Context, to int, tag collective.Tag, stage []byte, fill func([]byte) []byte) error {
+	if len(stage) > 4096 {
+		if now := a.sent.Add(1) - a.received.Load(); now > a.most.Load() {
+			a.most.Store(now)
+		}
+	}
+	return a.Transport.SendFilled(ctx, to, tag, stage, fill)
+}
+
+func (a *ahead) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
+	if len(b) == 0 {
+		a.wait()
+	}
+	err := a.Transport.Recv(ctx, from, tag, b)
+	if len(b) > 4096 && err == nil {
+		a.received.Add(1)
+	}
+	return err
+}
+
+func (a *ahead) RecvInPlace(ctx context.Context, from int, tag collective.Tag, use func([]byte) error) (bool, error) {
+	return a.Transport.RecvInPlace(ctx, from, tag, func(b []byte) error {
+		if len(b) > 4096 {
+			a.received.Add(1)
+		}
+		return use(b)
+	})
+}
+
+// TestPackedAhead: many calls of few pieces each do not run away from a receiver that
+// is busy with something else.
+func TestPackedAhead(t *testing.T) {
+	const calls, length = 25, 3 << 18 // 49 pieces
+	var sent, received, most atomic.Int64
+	blocked := make(chan struct{})
+	wait := sync.OnceFunc(func() { close(blocked) })
+	groups := make([]*collective.Group, 2)
+	for r, transport := range inproc.NewOn(alone(2)) {
+		groups[r] = collective.NewGroup(&ahead{transport, &sent, &received, &most, wait},
+			collective.GroupConfig{Packed: collective.PackAcrossHosts})
+		t.Cleanup(func() {
+			require.NoError(t, groups[r].Close())
+			require.NoError(t, transport.Close())
+		})
+	}
+	values := []device.Buf{gradients(1, device.F32, length, false), gradients(2, device.F32, length, false)}
+	var all errgroup.Group
+	for r, g := range groups {
+		all.Go(func() error {
+			if r == 1 {
+				<-blocked
+			} else {
+				defer wait()
+			}
+			for range calls {
+				if err := collective.Run(context.Background(), g, collective.Call{Kind: plan.Broadcast, In: values[r]}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, all.Wait())
+	require.Equal(t, values[0].Bytes(), values[1].Bytes())
+	require.Equal(t, int64(64), most.Load())
+}
