@@ -101,10 +101,15 @@ func (l *link) giveUpReceive(r *receive, cause error) {
 // match brings a receive and a message together, neither of which is in a queue
 // any more; a is freed. The lock is held.
 func (l *link) match(r *receive, a *arrival) {
-	fits := r.fits(a.size)
+	fits, want := r.fits(a.size), len(r.buf)
+	gathers := r.use != nil && len(l.sockets) > 1 && a.eager == nil // its pieces come in any order
+	if gathers {                                                    // in memory that no peer may make larger than what one sends
+		want = l.transport.Segment(l.peer)
+		fits = a.size <= want
+	}
 	var err error
 	if !fits {
-		err = &collective.LengthError{Peer: l.peer, Tag: r.tag, Want: len(r.buf), Got: a.size, Head: a.copyHead()}
+		err = &collective.LengthError{Peer: l.peer, Tag: r.tag, Want: want, Got: a.size, Head: a.copyHead()}
 	}
 	switch {
 	case a.eager != nil:
@@ -126,7 +131,7 @@ func (l *link) match(r *receive, a *arrival) {
 		l.endSend(a.local, nil)
 		l.endReceive(r, err)
 	case fits:
-		if r.use != nil && len(l.sockets) > 1 { // its pieces come in any order
+		if gathers {
 			if cap(r.gather) < a.size {
 				r.gather = make([]byte, a.size)
 			}
