@@ -13,8 +13,8 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// lingerTime is how long Close waits for peers to take what was sent before, if
-// their hosts take anything at all.
+// lingerTime is how long Close waits for peers that take nothing of what was sent
+// before; all in all, where a peer was lost and nothing is needed any more.
 const (
 	lingerTime = time.Second
 	lookTime   = 50 * time.Millisecond // between looks at whether they do
@@ -181,8 +181,9 @@ func (t *Transport) Fail(lost *collective.LinkError) bool {
 	return first
 }
 
-// Close says goodbye to the peers, gives those that can be reached a second to
-// take what was sent, and waits for all goroutines.
+// Close says goodbye to the peers, gives those that can be reached time to take what
+// was sent, as long as one of them takes some of it every second, and waits for all
+// goroutines. Where a peer was lost it is a second in all.
 func (t *Transport) Close() error {
 	t.closing.Do(t.close)
 	return nil
@@ -202,7 +203,7 @@ func (t *Transport) close() {
 		l.mu.Unlock()
 		l.flush()
 	}
-	t.linger()
+	t.linger(culprit < 0)
 	t.stop()
 	if t.door != nil {
 		t.door.close()
@@ -216,28 +217,6 @@ func (t *Transport) close() {
 	t.running.Wait()
 	for _, s := range t.sockets() {
 		s.bury()
-	}
-}
-
-// linger waits for the peers' farewells.
-func (t *Transport) linger() {
-	end, look := time.NewTimer(lingerTime), time.NewTicker(lookTime)
-	defer end.Stop()
-	defer look.Stop()
-	for _, l := range t.peers() {
-		l.sockets[0].callReader()
-		for cut := 0; cut < cutOffLooks; {
-			select {
-			case <-l.parted:
-				cut = cutOffLooks
-			case <-look.C:
-				if cut++; !l.sockets[0].cutOff() {
-					cut = 0
-				}
-			case <-end.C:
-				return
-			}
-		}
 	}
 }
 
