@@ -30,6 +30,10 @@ func (g *Group) Memory(c Call) (scratch, copied int, err error) {
 // Blame has the running call know that whom it waits for waits for peer.
 func (g *Group) Blame(sequence uint64, peer int) { g.executor.guard.blame(sequence, peer) }
 
+// IsNotice reports whether messages with a tag are notices, which ranks send each
+// other where they wait long.
+func IsNotice(t Tag) bool { return t%channels == noticeChannel }
+
 // Internals under test.
 var (
 	Widen  = widen
