@@ -71,9 +71,8 @@ grid: ## 200 drawn ways to run a job must give equal bits or a named refusal; al
 
 # Repeating finds races and orders of events. So packages that only compute, the
 # same each time, are tested once: plans (minutes under the race detector),
-# rank tables. Of TestSoak, whose log counts the calls, n from 1 to 17 and 32 take
-# about an hour and a half of one processor, and 7 GB for 32 ranks; -p 1 leaves the
-# memory to one transport at a time.
+# rank tables. TestSoak counts its calls in the log; 32 ranks over shared memory take
+# 7 GB, so -p 1 leaves the memory to one transport at a time.
 soak: ## the same 2000 times, the collectives' tests 20 times under the race detector, 100 killed workers
 	go test ./trainer -run '^TestEquivalence$$' -count=1 -timeout 12h -grid 2000
 	go test -race -count=20 -timeout 12h $$(go list ./collective/... | grep -v -e collective/plan -e collective/ranktable)
