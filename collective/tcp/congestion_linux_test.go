@@ -8,7 +8,7 @@ import (
 )
 
 // TestConnectionsWithinAHostAreNotPaced: at both ends, whatever the kernel's
-// default is.
+// default is. Where that is reno already it shows nothing.
 func TestConnectionsWithinAHostAreNotPaced(t *testing.T) {
 	ranks := world(t, 2)
 	for rank, r := range ranks {

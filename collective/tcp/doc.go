@@ -28,9 +28,9 @@
 // # Broken connections
 //
 // A sender keeps each frame until the peer has handled it: small ones as they
-// are, about 4 MiB at most beyond what the sockets hold, those of large messages
-// as references to the caller's memory, which is why Send of a large message
-// returns when the peer has it. When a connection breaks and Config.Retry allows,
+// are, on a link that is slower than its senders up to the 64 MiB that may wait,
+// those of large messages as references to the caller's memory, which is why Send
+// of a large message returns when the peer has it. When a connection breaks and Config.Retry allows,
 // the rank that dialed dials again, both say how many frames they have handled,
 // and each goes on after that one. A peer that no longer listens is dead and
 // reported at once. Config.Checksum finds bytes that changed on their way; that
@@ -44,7 +44,8 @@
 //
 // A rank that ends without Close fails every pending and later call of all its
 // peers. One that closes is only missed by calls that need it: they say that it
-// has left. Messages that it sent before can still be received.
+// has left. Messages that it sent before can still be received: Close waits for
+// them to arrive, unless a second passes in which no peer takes anything.
 //
 // Left out: finding out that a peer is frozen or cut off without a sign, which
 // is collective/monitor's part.
