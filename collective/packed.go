@@ -67,23 +67,28 @@ func PackingPays(ctx context.Context, t Transport, links plan.Links) (bool, erro
 	if pack.Fast() {
 		fast[0] = 1
 	}
+	with := func(peer int, err error) error {
+		return fmt.Errorf("rank %d tells rank %d how fast it packs: %w", t.Rank(), peer, err)
+	}
 	if t.Rank() != 0 {
 		if err := t.Send(ctx, 0, linkTag, fast); err != nil {
-			return false, err
+			return false, with(0, err)
 		}
-		err := t.Recv(ctx, 0, linkTag, fast)
-		return fast[0] == 1, err
+		if err := t.Recv(ctx, 0, linkTag, fast); err != nil {
+			return false, with(0, err)
+		}
+		return fast[0] == 1, nil
 	}
 	for r := 1; r < t.Size(); r++ {
 		other := []byte{0}
 		if err := t.Recv(ctx, r, linkTag, other); err != nil {
-			return false, err
+			return false, with(r, err)
 		}
 		fast[0] &= other[0]
 	}
 	for r := 1; r < t.Size(); r++ {
 		if err := t.Send(ctx, r, linkTag, fast); err != nil {
-			return false, err
+			return false, with(r, err)
 		}
 	}
 	return fast[0] == 1, nil

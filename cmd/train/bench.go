@@ -84,6 +84,9 @@ func (b *benchmark) launch(world int) error {
 	if _, err := rankTable(b.config, world); err != nil {
 		return err
 	}
+	if err := checkCertificates(b.config, world); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("the program cannot find itself to start workers: %w", err)
@@ -106,6 +109,9 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 	if _, err := rankTable(b.config, place.Size); err != nil {
 		return err
 	}
+	if err := checkCertificates(b.config, place.Size); err != nil {
+		return err
+	}
 	leaveWithParent(place)
 	if place.Size == 1 {
 		return b.here(ctx, 1)
@@ -116,6 +122,9 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 	link, err := connect(ctx, place, b.config)
 	if err != nil {
 		return err
+	}
+	if b.config.Collective.Pack != config.On {
+		link.packed = collective.PackNothing // auto is for gradients, and the values here are zeros otherwise
 	}
 	if !b.json {
 		link.explain(b.stderr)
@@ -156,10 +165,8 @@ func (b *benchmark) rank(ctx context.Context, l *link, place launch.Place) (err 
 	}
 	defer dev.Close()
 	how := groupConfig(b.config, l.links, dev, nil)
-	packs := b.config.Collective.Pack == config.On // auto is for gradients, and the values here are zeros otherwise
-	if packs {
-		how.Packed = l.packed
-	}
+	packs := b.config.Collective.Pack == config.On
+	how.Packed = l.packed
 	group := collective.NewGroup(l.transport, how)
 	defer func() { err = errors.Join(err, group.Close()) }()
 	settings := b.Config

@@ -8,10 +8,11 @@ import (
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
-// checkCertificates finds out whether the files of collective.tls can be used here.
-func checkCertificates(c *config.Config) error {
-	t := c.Collective.TLS
-	if t.Name != "files" {
+// checkCertificates finds out whether the files of collective.tls can be used here,
+// where a job of so many ranks may connect them over tcp.
+func checkCertificates(c *config.Config, world int) error {
+	t, transport := c.Collective.TLS, c.Collective.Transport
+	if t.Name != "files" || world == 1 || c.Parallel.DryRun || transport == "inproc" || transport == "shm" {
 		return nil
 	}
 	for _, f := range []struct{ key, name string }{{"cert", t.Cert}, {"key", t.Key}, {"ca", t.CA}} {

@@ -219,6 +219,7 @@ func TestTrainingLeavesItsFiles(t *testing.T) {
 	c, err := config.Load(filepath.Join(cmd.Dir, "run", "config.yaml"), config.Sources{})
 	require.NoError(t, err)
 	require.Equal(t, 20, c.Train.Steps)
+	require.Equal(t, config.Megabytes(16), c.Fusion.ThresholdMB, "what auto became")
 
 	again := start(t, nil, []string{"-config", filepath.Join(cmd.Dir, "run", "config.yaml"), "-set", "observe.run_dir=", "-summary", "sum.json"})
 	require.NoError(t, again.Run())

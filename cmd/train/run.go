@@ -88,7 +88,7 @@ func (j *job) fits(world int) error {
 	if _, err := rankTable(j.config, world); err != nil {
 		return err
 	}
-	if err := checkCertificates(j.config); err != nil {
+	if err := checkCertificates(j.config, world); err != nil {
 		return err
 	}
 	return trainer.Fits(j.config, world)
@@ -173,7 +173,7 @@ func (j *job) makeRunDir() error {
 	if err != nil {
 		return j.config.Errorf("observe.run_dir", "observe.run_dir: the run's directory cannot be made: %v", err)
 	}
-	if err := metrics.Replace(filepath.Join(dir, "config.yaml"), j.config.YAML()); err != nil {
+	if err := metrics.Replace(filepath.Join(dir, "config.yaml"), j.resolved().YAML()); err != nil {
 		if j.ownDir {
 			os.Remove(dir) // it is empty
 		}
@@ -184,6 +184,16 @@ func (j *job) makeRunDir() error {
 	}
 	j.runDir, j.config.Observe.RunDir = dir, dir
 	return nil
+}
+
+// resolved is the settings with the number that auto became, where it is known before
+// ranks meet: on several hosts summary.json has it.
+func (j *job) resolved() *config.Config {
+	settings := *j.config
+	if j.place.Size == j.place.LocalSize && settings.Fusion.ThresholdMB == 0 {
+		settings.Fusion.ThresholdMB = config.Megabytes(settings.BucketMB(1, 1))
+	}
+	return &settings
 }
 
 // newRunDir makes a directory that was not there, with a number at the end when

@@ -124,18 +124,28 @@ func (l *link) measure(ctx context.Context, c *config.Collective) (err error) {
 	if l.links, err = collective.MeasureLinks(ctx, l.transport); err != nil {
 		return err
 	}
-	l.packed, err = l.packing(ctx, c.Pack)
+	if len(l.transport.Hosts()) > 1 || l.name == "tcp" {
+		setting, err := c.Pack.MarshalText()
+		if err != nil {
+			return err
+		}
+		if err := collective.AgreeOnPacking(ctx, l.transport, string(setting)); err != nil {
+			return err
+		}
+	}
+	l.packed, err = l.packing(ctx, c)
 	return err
 }
 
-// packing is what collective.pack comes to.
-func (l *link) packing(ctx context.Context, pack config.Switch) (collective.Packing, error) {
-	switch {
+// packing is what collective.pack comes to. auto leaves large messages whole where they
+// are striped over several sockets, as packed pieces of them go over one.
+func (l *link) packing(ctx context.Context, c *config.Collective) (collective.Packing, error) {
+	switch pack := c.Pack; {
 	case pack == config.On && l.name == "tcp":
 		return collective.PackAll, nil
 	case pack == config.On:
 		return collective.PackAcrossHosts, nil
-	case pack == config.Off:
+	case pack == config.Off, c.SocketsPerPeer > 1:
 		return collective.PackNothing, nil
 	}
 	pays, err := collective.PackingPays(ctx, l.transport, l.links)

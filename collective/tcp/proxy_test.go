@@ -143,6 +143,9 @@ func TestCutConnections(t *testing.T) {
 					c.change(cfg)
 				})
 				traffic(t, ranks, 200)
+				if most > 1<<20 {
+					packedBroadcast(t, ranks)
+				}
 				closeAll(t, ranks)
 				t.Logf("%d cuts", p.cuts.Load()/2)
 				require.Greater(t, p.cuts.Load(), int64(20))
