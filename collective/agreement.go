@@ -20,8 +20,25 @@ func AgreeOnPacking(ctx context.Context, t Transport, setting string) error {
 	// The answer: a rank that is set to something else than rank 0, or 0, and what
 	// both are set to.
 	answer := make([]byte, 4+2*agreedLength)
+	err := throughFirst(ctx, t, "compares collective.pack", own, answer, func(r int, theirs []byte) {
+		if binary.LittleEndian.Uint32(answer) == 0 && !bytes.Equal(theirs, own) {
+			binary.LittleEndian.PutUint32(answer, uint32(r))
+			copy(answer[4:], own)
+			copy(answer[4+agreedLength:], theirs)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return disagreement(answer)
+}
+
+// throughFirst has rank 0 take what all others give, in as many bytes as own has, in
+// the order of ranks, and tell them the answer that it has made of that. does is what
+// an error says of it.
+func throughFirst(ctx context.Context, t Transport, does string, own, answer []byte, take func(rank int, theirs []byte)) error {
 	with := func(peer int, err error) error {
-		return fmt.Errorf("rank %d compares collective.pack with rank %d: %w", t.Rank(), peer, err)
+		return fmt.Errorf("rank %d %s with rank %d: %w", t.Rank(), does, peer, err)
 	}
 	if t.Rank() != 0 {
 		if err := t.Send(ctx, 0, linkTag, own); err != nil {
@@ -30,25 +47,21 @@ func AgreeOnPacking(ctx context.Context, t Transport, setting string) error {
 		if err := t.Recv(ctx, 0, linkTag, answer); err != nil {
 			return with(0, err)
 		}
-		return disagreement(answer)
+		return nil
 	}
+	theirs := make([]byte, len(own))
 	for r := 1; r < t.Size(); r++ {
-		theirs := make([]byte, agreedLength)
 		if err := t.Recv(ctx, r, linkTag, theirs); err != nil {
 			return with(r, err)
 		}
-		if binary.LittleEndian.Uint32(answer) == 0 && !bytes.Equal(theirs, own) {
-			binary.LittleEndian.PutUint32(answer, uint32(r))
-			copy(answer[4:], own)
-			copy(answer[4+agreedLength:], theirs)
-		}
+		take(r, theirs)
 	}
 	for r := 1; r < t.Size(); r++ {
 		if err := t.Send(ctx, r, linkTag, answer); err != nil {
 			return with(r, err)
 		}
 	}
-	return disagreement(answer)
+	return nil
 }
 
 func disagreement(answer []byte) error {

@@ -67,31 +67,9 @@ func PackingPays(ctx context.Context, t Transport, links plan.Links) (bool, erro
 	if pack.Fast() {
 		fast[0] = 1
 	}
-	with := func(peer int, err error) error {
-		return fmt.Errorf("rank %d tells rank %d how fast it packs: %w", t.Rank(), peer, err)
-	}
-	if t.Rank() != 0 {
-		if err := t.Send(ctx, 0, linkTag, fast); err != nil {
-			return false, with(0, err)
-		}
-		if err := t.Recv(ctx, 0, linkTag, fast); err != nil {
-			return false, with(0, err)
-		}
-		return fast[0] == 1, nil
-	}
-	for r := 1; r < t.Size(); r++ {
-		other := []byte{0}
-		if err := t.Recv(ctx, r, linkTag, other); err != nil {
-			return false, with(r, err)
-		}
-		fast[0] &= other[0]
-	}
-	for r := 1; r < t.Size(); r++ {
-		if err := t.Send(ctx, r, linkTag, fast); err != nil {
-			return false, with(r, err)
-		}
-	}
-	return fast[0] == 1, nil
+	all := []byte{fast[0]}
+	err := throughFirst(ctx, t, "compares how fast it packs", fast, all, func(_ int, other []byte) { all[0] &= other[0] })
+	return err == nil && all[0] == 1, err
 }
 
 // newPacking is what goes in one direction in the group goes by.

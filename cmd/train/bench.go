@@ -165,12 +165,11 @@ func (b *benchmark) rank(ctx context.Context, l *link, place launch.Place) (err 
 	}
 	defer dev.Close()
 	how := groupConfig(b.config, l.links, dev, nil)
-	packs := b.config.Collective.Pack == config.On
 	how.Packed = l.packed
 	group := collective.NewGroup(l.transport, how)
 	defer func() { err = errors.Join(err, group.Close()) }()
 	settings := b.Config
-	settings.Kernels, settings.Transport, settings.Gradients = dev.Kernels(), l.name, packs
+	settings.Kernels, settings.Transport, settings.Gradients = dev.Kernels(), l.name, l.packed != collective.PackNothing
 	settings.Chosen = group.AlgorithmOf
 	settings.Registered = group.SharesMemory()
 	// The limit is that of memory, which is what ranks of one host share.

@@ -168,19 +168,10 @@ func largestByte(groups []VecVirtual) GPVirtual {
 	}
 	VEXTRACTI64X4(U8(1), v, half)
 	VPMAXUB(v.AsY(), half, half)
-	x, y, ones := half.AsX(), XMM(), XMM()
+	x, y := half.AsX(), XMM()
 	VEXTRACTI128(U8(1), half, y)
 	VPMAXUB(y, x, x)
-	VPCMPEQD(ones, ones, ones)
-	VPXOR(ones, x, x) // of what is left the smallest is looked for
-	VPSRLW(U8(8), x, y)
-	VPMINUB(y, x, x)
-	VPHMINPOSUW(x, x)
-	out := GP32()
-	VMOVD(x, out)
-	NOTL(out)
-	MOVBLZX(out.As8(), out)
-	return out
+	return largestOf16(x, y)
 }
 
 // firstOf is the distance from which three have the most values.

@@ -167,19 +167,24 @@ func (f floatForm) takeExtra2(parts []VecVirtual, at Register) {
 }
 
 func largestByte2(parts []VecVirtual) GPVirtual {
-	v, x, y, ones := YMM(), XMM(), XMM(), XMM()
+	v, x := YMM(), XMM()
 	VPMAXUB(parts[1], parts[0], v)
 	for _, p := range parts[2:] {
 		VPMAXUB(p, v, v)
 	}
 	VEXTRACTI128(U8(1), v, x)
 	VPMAXUB(v.AsX(), x, x)
+	return largestOf16(x, XMM())
+}
+
+// largestOf16 is the largest byte of x; of both nothing is left.
+func largestOf16(x, y Register) GPVirtual {
+	ones, out := XMM(), GP32()
 	VPCMPEQD(ones, ones, ones)
 	VPXOR(ones, x, x) // of what is left the smallest is looked for
 	VPSRLW(U8(8), x, y)
 	VPMINUB(y, x, x)
 	VPHMINPOSUW(x, x)
-	out := GP32()
 	VMOVD(x, out)
 	NOTL(out)
 	MOVBLZX(out.As8(), out)

@@ -14,16 +14,10 @@ func (f floatForm) decode2() {
 		"reads a coded block of 256 values of "+f.name+" and returns its length; space is a scratch.")
 	p := pointers("src", "space")
 	src, space := p[0], p[1]
-	codes, at, count, plane := GP64(), GP64(), GP64(), GP64()
+	codes, at := GP64(), GP64()
 	LEAQ(Mem{Base: src, Disp: packedHead + packedBlock*f.low()}, codes)
 	LEAQ(Mem{Base: codes, Disp: packedGroups * f.codes()}, at)
-	XORQ(count, count)
-	for g := range packedGroups {
-		MOVQ(Mem{Base: codes, Disp: g*f.codes() + 8*f.extra}, plane)
-		ANDQ(Mem{Base: codes, Disp: g*f.codes() + 8*f.extra + 8}, plane)
-		POPCNTQ(plane, plane)
-		ADDQ(plane, count)
-	}
+	count := f.escapes(codes)
 	takeEscapes2(count, at, space)
 	SUBQ(src, at)
 	Store(at, ReturnIndex(0))

@@ -26,14 +26,7 @@ func (f floatForm) decode() {
 	bits := []VecVirtual{bytes512(1), bytes512(2), bytes512(4)}
 	three := bytes512(3)
 
-	count, plane := GP64(), GP64()
-	XORQ(count, count)
-	for g := range packedGroups {
-		MOVQ(Mem{Base: codes, Disp: g*f.codes() + 8*f.extra}, plane)
-		ANDQ(Mem{Base: codes, Disp: g*f.codes() + 8*f.extra + 8}, plane)
-		POPCNTQ(plane, plane)
-		ADDQ(plane, count)
-	}
+	count := f.escapes(codes)
 	takeEscapes(count, at, escapes, first, three, bits)
 	XORQ(count, count)
 	for g := range packedGroups {
@@ -43,6 +36,19 @@ func (f floatForm) decode() {
 	SUBQ(src, at)
 	Store(at, ReturnIndex(0))
 	end()
+}
+
+// escapes counts the values of a block whose code is the last: both of its bits are set.
+func (f floatForm) escapes(codes Register) GPVirtual {
+	count, plane := GP64(), GP64()
+	XORQ(count, count)
+	for g := range packedGroups {
+		MOVQ(Mem{Base: codes, Disp: g*f.codes() + 8*f.extra}, plane)
+		ANDQ(Mem{Base: codes, Disp: g*f.codes() + 8*f.extra + 8}, plane)
+		POPCNTQ(plane, plane)
+		ADDQ(plane, count)
+	}
+	return count
 }
 
 // takeEscapes reads count escapes, as distances; at moves behind them.
