@@ -85,6 +85,9 @@ func (g *Group) algorithm(c *Call, bytes int) (plan.Algorithm, error) {
 	if g.selectionError != nil {
 		return plan.Algorithm{}, g.selectionError
 	}
+	if g.paces(c) {
+		return plan.Lookup(pacedName)
+	}
 	a := g.selection.Choose(c.Kind, g.world(), bytes, g.config.Links)
 	if relays(a) {
 		return plan.Lookup("pairwise")

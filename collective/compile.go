@@ -19,14 +19,16 @@ func (g *Group) compile(c *Call) (*program, error) {
 	if g.folds(c) {
 		return g.compileFold(c)
 	}
-	if g.paces(c) {
-		return g.compilePaced(c), nil
-	}
-	algorithm, err := g.algorithm(c, g.headerOf(c).count*c.typ().Size())
+	bytes := g.headerOf(c).count * c.typ().Size()
+	algorithm, err := g.algorithm(c, bytes)
 	if err != nil {
 		return nil, err
 	}
-	return g.compilePlan(c, algorithm.Name, algorithm.Plan(c.Kind, g.world(), c.Root))
+	prog, err := g.compilePlan(c, algorithm.Name, algorithm.For(c.Kind, g.world(), c.Root, bytes))
+	if err == nil && algorithm.Sized != nil {
+		prog.inline = false // it sends ahead of what it receives
+	}
+	return prog, err
 }
 
 func (g *Group) compilePlan(c *Call, name string, p plan.Plan) (*program, error) {

@@ -25,6 +25,7 @@ func Groups(t *testing.T, connect Connect) {
 		{"packed", Packed},
 		{"parts of any size", testBounds},
 		{"simulation", testSimulation},
+		{"paced", testPaced},
 		{"encoded values", testCodecs},
 		{"encoded values across hosts", testCodecsAcrossHosts},
 		{"queue", testQueue},

@@ -43,7 +43,7 @@ func simulate(ctx context.Context, g *collective.Group, a plan.Algorithm, k plan
 	if k == plan.AllToAll || slices.Contains(a.Relays, k) {
 		length -= length % n
 	}
-	p := a.Plan(k, plan.World{Ranks: n, Hosts: g.Hosts()}, root)
+	p := a.For(k, plan.World{Ranks: n, Hosts: g.Hosts()}, root, length*device.F32.Size())
 	parts, bounds := plan.Cut(length, n), plan.Cut(length, p.Chunks)
 	total, first := length, 0
 	switch {

@@ -28,6 +28,18 @@ type Algorithm struct {
 	// Relays lists the kinds whose parts pass through other ranks, so that all
 	// parts must have one size.
 	Relays []Kind
+	// Sized returns the plan for vectors of that many bytes where it depends on
+	// them, and ranks send ahead of what they receive; nil: it does not. Such
+	// algorithms are for links whose queues costs do not tell: Choose takes none.
+	Sized func(k Kind, w World, root, bytes int) Plan
+}
+
+// For returns the plan of a kind in Kinds for vectors of that many bytes.
+func (a Algorithm) For(k Kind, w World, root, bytes int) Plan {
+	if a.Sized != nil {
+		return a.Sized(k, w, root, bytes)
+	}
+	return a.Plan(k, w, root)
 }
 
 // Does reports whether the algorithm has a plan for k.
@@ -51,6 +63,7 @@ func Algorithms() []Algorithm {
 		{Name: "pairwise", Kinds: with(parts, AllToAll), Plan: flat(Pairwise), Crowded: true},
 		{Name: "direct", Kinds: Kinds(), Plan: flat(Direct), Crowded: true},
 		{Name: "hierarchical", Kinds: with(whole, AllGather, ReduceScatter, Barrier), Plan: Hierarchical, Pipelines: true, ByHost: true},
+		{Name: "paced", Kinds: []Kind{AllReduce}, Plan: Paced, ByHost: true, Sized: pacedSized},
 	}
 }
 
@@ -68,6 +81,7 @@ const maxSegments = 1024
 func (a Algorithm) Segmented(segments int) Algorithm {
 	plan := a.Plan
 	a.Name += "/" + strconv.Itoa(segments)
+	a.Sized = nil
 	a.Kinds = slices.DeleteFunc(slices.Clone(a.Kinds), func(k Kind) bool { return k == AllToAll || k == Barrier })
 	a.Plan = func(k Kind, w World, root int) Plan { return plan(k, w, root).Segment(k, segments) }
 	return a

@@ -15,7 +15,7 @@ func Choose(k Kind, w World, bytes int, links Links) Algorithm {
 		c.bytes = 0
 	}
 	for _, a := range Algorithms() {
-		if !a.Does(k) || a.ByHost && w.Flat() || a.Crowded && c.crowd() > c.least || a.UpTo > 0 && bytes > a.UpTo {
+		if !a.Does(k) || a.Sized != nil || a.ByHost && w.Flat() || a.Crowded && c.crowd() > c.least || a.UpTo > 0 && bytes > a.UpTo {
 			continue
 		}
 		c.try(a)

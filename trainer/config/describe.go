@@ -120,7 +120,7 @@ amp.loss_scale  of O1 to O3: dynamic (2^16 at first, halved after an overflow, d
 amp.keep_batchnorm_fp32  of O2 and O3: scales and shifts of BatchNorm and LayerNorm stay float32, as statistics do in any case
 collective.backend  cpu or ascend
 collective.transport  auto, shm, tcp or inproc (all ranks in one process)
-collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, doubling, bruck, direct, pairwise, hierarchical; in 8 segments tree/8; by size and operation "tree:64KiB,ring" or "allreduce=tree:64KiB,ring;broadcast=tree"
+collective.algorithm  auto, naive, ring, tree, double-tree, halving-doubling, doubling, bruck, direct, pairwise, hierarchical, paced (over slow links); in 8 segments tree/8; by size and operation "tree:64KiB,ring" or "allreduce=tree:64KiB,ring;broadcast=tree"
 collective.pack  pack floats without loss, an f32 of a gradient in about 27 bits: auto packs what calls send between hosts on links under 400 MB/s, where all processors are fast at it (AVX2 and BMI2) and there is one socket per peer; true packs all that calls send over tcp
 collective.timeout  a call that takes longer has failed
 collective.stall  a call that waits longer is reported: who is missing, and what it does instead; 0s reports none
