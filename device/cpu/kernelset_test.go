@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,33 @@ func sameBits(t *testing.T, want, got []float32, label string, n int) {
 	for i, v := range want {
 		if math.Float32bits(v) != math.Float32bits(got[i]) && (v == v || got[i] == got[i]) {
 			t.Fatalf("%s of %d: element %d is %v (%#x), want %v (%#x)", label, n, i, got[i], math.Float32bits(got[i]), v, math.Float32bits(v))
+		}
+	}
+}
+
+// TestFirstMomentum compares the first step, which goes the way of the others, with
+// what it is: infinities, numbers that are none and both zeros included, whatever
+// the momentum was.
+func TestFirstMomentum(t *testing.T) {
+	testFirstMomentum(t, portableKernels())
+	eachFast(t, testFirstMomentum)
+}
+
+func testFirstMomentum(t *testing.T, set *kernelSet) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{0, 1, 7, 8, 33, 4095, 4096, 4097, 10000} {
+		for _, nesterov := range []bool{false, true} {
+			for _, p := range []sgdNumbers{{scale: 1, rate: 0.1, momentum: 0.9, keep: 1}, {scale: 0.5, decay: 0.01, rate: 0.1, momentum: 0.9, keep: 0.7}} {
+				p.nesterov = nesterov
+				grad, _ := numbers(random, n)
+				w, _ := numbers(random, n)
+				m, _ := numbers(random, n)
+				wantW, wantM := slices.Clone(w), slices.Clone(m)
+				portableFirstMomentum(wantW, grad, wantM, &p)
+				set.firstMomentum(w, grad, m, &p)
+				sameBits(t, wantW, w, "weights", n)
+				sameBits(t, wantM, m, "momentum", n)
+			}
 		}
 	}
 }

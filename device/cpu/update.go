@@ -51,7 +51,7 @@ func (t *elementsTask) update(lo, hi int) {
 	case t.b.IsZero():
 		t.set.sgd(w, grad, &t.sgd)
 	case t.first:
-		firstSGDMomentum(w, grad, t.b.F32()[lo:hi], &t.sgd)
+		t.set.firstMomentum(w, grad, t.b.F32()[lo:hi], &t.sgd)
 	default:
 		t.set.sgdMomentum(w, grad, t.b.F32()[lo:hi], &t.sgd)
 	}

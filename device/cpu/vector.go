@@ -137,8 +137,27 @@ func portableSGDMomentum(w, grad, momentum []float32, p *sgdNumbers) {
 	}
 }
 
-// firstSGDMomentum is the step in which the momentum starts as the gradient.
-func firstSGDMomentum(w, grad, momentum []float32, p *sgdNumbers) {
+// firstMomentum is the step in which the momentum starts as the gradient: what a
+// later step makes of a momentum of zeros of which it keeps -0, to which g adds up
+// to g, of either sign of zero.
+func (set *kernelSet) firstMomentum(w, grad, momentum []float32, p *sgdNumbers) {
+	const piece = 4096 // in the first-level cache
+	if p.nesterov {
+		portableFirstMomentum(w, grad, momentum, p)
+		return
+	}
+	first := *p
+	first.momentum, first.keep = float32(math.Copysign(0, -1)), 1
+	for len(w) > 0 {
+		n := min(len(w), piece)
+		clear(momentum[:n])
+		set.sgdMomentum(w[:n], grad[:n], momentum[:n], &first)
+		w, grad, momentum = w[n:], grad[n:], momentum[n:]
+	}
+}
+
+// portableFirstMomentum is firstMomentum as it is written.
+func portableFirstMomentum(w, grad, momentum []float32, p *sgdNumbers) {
 	for i, g := range grad {
 		g = float32(p.scale*g) + float32(p.decay*w[i])
 		momentum[i] = g
