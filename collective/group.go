@@ -16,7 +16,9 @@ import (
 // GroupConfig says how a Group works. The zero value is usable.
 type GroupConfig struct {
 	// Name is the group's name in errors and the lane of its spans. Groups over
-	// one transport need different names.
+	// one transport need different names or generations, also those after each other:
+	// of one that has ended, notices and answers may be left that nobody has read,
+	// a kilobyte or two a peer.
 	Name string
 	// Timeout bounds every call from when it begins to run, and messages of an
 	// Exchange from when somebody waits for them. 0: 60 s.

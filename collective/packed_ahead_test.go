@@ -1,7 +1,9 @@
 package collective_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -87,4 +89,70 @@ func TestPackedAhead(t *testing.T) {
 	require.NoError(t, all.Wait())
 	require.Equal(t, values[0].Bytes(), values[1].Bytes())
 	require.Equal(t, int64(64), most.Load())
+}
+
+// answering counts answers that nobody has received.
+type answering struct {
+	collective.Transport
+	left *atomic.Int64
+}
+
+func (a *answering) Send(ctx context.Context, to int, tag collective.Tag, b []byte) error {
+	if len(b) == 0 {
+		a.left.Add(1)
+	}
+	return a.Transport.Send(ctx, to, tag, b)
+}
+
+func (a *answering) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
+	err := a.Transport.Recv(ctx, from, tag, b)
+	if len(b) == 0 && err == nil {
+		a.left.Add(-1)
+	}
+	return err
+}
+
+// TestAnswersAfterTheEnd: a group leaves two answers a peer that nobody asks for, of no
+// bytes. They say nothing to later groups over the same transport, whose senders keep
+// as close to their receivers as those of the first.
+func TestAnswersAfterTheEnd(t *testing.T) {
+	const ended, length = 5, 10 << 18 // 163 pieces, of which 5 are answered
+	var left, sent, received, most atomic.Int64
+	transports := inproc.NewOn(alone(2))
+	group := func(name string) []*collective.Group {
+		groups := make([]*collective.Group, 2)
+		for r, transport := range transports {
+			groups[r] = collective.NewGroup(&ahead{&answering{transport, &left}, &sent, &received, &most, func() {}},
+				collective.GroupConfig{Name: name, Packed: collective.PackAcrossHosts})
+		}
+		return groups
+	}
+	for i := range ended + 1 {
+		groups := group(fmt.Sprint(i))
+		want := gradients(uint64(i), device.F32, length, false)
+		most.Store(0)
+		var all errgroup.Group
+		for r, g := range groups {
+			all.Go(func() error {
+				values := want
+				if r == 1 {
+					values = device.FromF32(make([]float32, length))
+				}
+				err := collective.Run(context.Background(), g, collective.Call{Kind: plan.Broadcast, In: values})
+				if err == nil && !bytes.Equal(values.Bytes(), want.Bytes()) {
+					err = fmt.Errorf("rank %d has other values of group %d", r, i)
+				}
+				return err
+			})
+		}
+		require.NoError(t, all.Wait())
+		require.LessOrEqual(t, most.Load(), int64(64), "two windows")
+		for _, g := range groups {
+			require.NoError(t, g.Close())
+		}
+		require.LessOrEqual(t, left.Load(), int64(2*(i+1)))
+	}
+	for _, transport := range transports {
+		require.NoError(t, transport.Close())
+	}
 }
