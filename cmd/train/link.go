@@ -57,7 +57,7 @@ func tcpConfig(place launch.Place, meeting *launch.Rendezvous, c *config.Collect
 	t := tcp.Config{
 		Rank: place.Rank, Size: place.Size, Namespace: place.Job, Token: place.Token,
 		Store: meeting.Store, Interface: c.Interface, Ports: tcp.PortRange{First: c.Ports.Low, Last: c.Ports.High},
-		ConnectTimeout: c.Timeout, Retry: c.Retry, Sockets: c.SocketsPerPeer, Checksum: c.Checksum,
+		ConnectTimeout: c.Timeout, Patience: c.Timeout, Retry: c.Retry, Sockets: c.SocketsPerPeer, Checksum: c.Checksum,
 		Segment: int(c.Segment), Buffer: int(float64(c.BufferMB) * (1 << 20)),
 	}
 	if c.Interface == "" {

@@ -57,6 +57,9 @@ type Config struct {
 	TLS *TLS
 	// ConnectTimeout bounds Join; 0 means 60 s.
 	ConnectTimeout time.Duration
+	// Patience bounds how long Close waits for peers that still take what was sent:
+	// the time-out of their calls, after which it is of no use to them; 0 means 60 s.
+	Patience time.Duration
 	// Retry is how many times in a row a broken connection is built up again,
 	// when its peer still listens; 0: a broken connection is a lost peer.
 	Retry int
@@ -106,8 +109,8 @@ func (c Config) check() error {
 		return fmt.Errorf("tcp: segments of %d bytes, at most %d", c.Segment, dataMax)
 	case c.Size > 1 && c.Token == "" && c.TLS != nil && *c.TLS == (TLS{}):
 		return errors.New("tcp: encryption without a job token would let anybody in between; set GRADFUSION_TOKEN to the same secret on all ranks, or name certificates")
-	case c.Buffer < 0 || c.Retry < 0:
-		return fmt.Errorf("tcp: buffers of %d bytes, %d retries", c.Buffer, c.Retry)
+	case c.Buffer < 0 || c.Retry < 0 || c.Patience < 0:
+		return fmt.Errorf("tcp: buffers of %d bytes, %d retries, patience of %v", c.Buffer, c.Retry, c.Patience)
 	case c.Ports.First < 0 || c.Ports.Last > 65535 || c.Ports.First > c.Ports.Last:
 		return fmt.Errorf("tcp: ports %v", c.Ports)
 	}
@@ -121,6 +124,9 @@ func (c Config) filled() Config {
 	}
 	if c.Segment == 0 {
 		c.Segment = defaultSegment
+	}
+	if c.Patience == 0 {
+		c.Patience = defaultPatience
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = defaultConnectTime

@@ -27,6 +27,23 @@ func (s *socket) taken() uint64 {
 	return 0
 }
 
+// owed is how many bytes of what was sent the peer's host has not taken, a frame more at
+// most.
+func (s *socket) owed() (n uint64) {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	raw, err := s.tcp.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if queued, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); err == nil {
+			n = uint64(queued) + s.out.unwritten()
+		}
+	})
+	return n
+}
+
 // cutOff reports that the peer's host has let the kernel send something again, 0.2 s
 // after the first time or more, or that there is no way to it although it would
 // take something: there is no use in waiting, and the kernel goes on without this

@@ -45,7 +45,8 @@
 // A rank that ends without Close fails every pending and later call of all its
 // peers. One that closes is only missed by calls that need it: they say that it
 // has left. Messages that it sent before can still be received: Close waits for
-// them to arrive, unless a second passes in which no peer takes anything.
+// them to arrive, unless a second passes in which no peer takes anything, or peers
+// take so little that it would not be done within the time-out of a call.
 //
 // Left out: finding out that a peer is frozen or cut off without a sign, which
 // is collective/monitor's part.

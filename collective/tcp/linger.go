@@ -2,32 +2,85 @@ package tcp
 
 import "time"
 
-// linger waits for the peers' farewells; where it is patient as long as anything of
-// what was sent moves.
+// How long Close waits for peers that still have to take what was sent.
+const (
+	lingerTime = time.Second // where nothing moves; in all, where a peer was lost and nothing is needed any more
+	lookTime   = 50 * time.Millisecond
+	// judgeTime is what a link may take to get going. After that it has to be fast
+	// enough to be done before Config.Patience: what arrives later comes after the
+	// time-out of whoever waits for it, and a peer that takes a byte now and then
+	// would hold Close for ever.
+	judgeTime = 5 * time.Second
+	// cutOffLooks in a row, as a host that has lost a packet takes it soon.
+	cutOffLooks     = 3
+	defaultPatience = 60 * time.Second
+)
+
+// linger waits for the peers' farewells; where it is patient as long as what was sent
+// moves fast enough.
 func (t *Transport) linger(patient bool) {
-	end, look := time.NewTimer(lingerTime), time.NewTicker(lookTime)
-	defer end.Stop()
+	look := time.NewTicker(lookTime)
 	defer look.Stop()
-	before := t.moved()
+	p := t.newWaiting(time.Now())
+	if !patient {
+		p.limit = lingerTime
+	}
 	for _, l := range t.peers() {
 		l.sockets[0].callReader()
 		for cut := 0; cut < cutOffLooks; {
 			select {
 			case <-l.parted:
 				cut = cutOffLooks
-			case <-look.C:
-				if cut++; !l.sockets[0].cutOff() {
+			case now := <-look.C:
+				moved, over := p.look(now, t.moved(), t.taken())
+				if cut++; !l.sockets[0].cutOff() || moved && patient {
 					cut = 0
 				}
-				if now := t.moved(); patient && now != before {
-					before, cut = now, 0
-					end.Reset(lingerTime)
+				if over {
+					return
 				}
-			case <-end.C:
-				return
 			}
 		}
 	}
+}
+
+// waiting judges whether it is of use to wait on.
+type waiting struct {
+	limit       time.Duration
+	start       time.Time
+	moving      time.Time // when something last moved
+	sum         uint64    // Transport.moved then
+	taken, owed uint64    // bytes at the start: taken by peers' hosts, and still to be
+	from        time.Time // the start, or that of a new connection, which counts anew
+}
+
+func (t *Transport) newWaiting(now time.Time) *waiting {
+	p := &waiting{limit: t.patience, start: now, moving: now, from: now, sum: t.moved(), taken: t.taken()}
+	for _, s := range t.sockets() {
+		p.owed += s.owed()
+	}
+	return p
+}
+
+// look is told what Transport.moved and taken are now.
+func (p *waiting) look(now time.Time, sum, taken uint64) (moved, over bool) {
+	moved = sum != p.sum
+	if moved {
+		p.moving, p.sum = now, sum
+	}
+	if taken < p.taken {
+		p.from, p.taken = now, taken
+	}
+	waited := now.Sub(p.start)
+	if now.Sub(p.moving) >= lingerTime || waited >= p.limit {
+		return moved, true
+	}
+	since, got := now.Sub(p.from), taken-p.taken
+	if since < judgeTime || got >= p.owed {
+		return moved, false
+	}
+	needs := float64(p.owed-got) / (float64(got) / since.Seconds()) // seconds at the pace so far
+	return moved, needs > (p.limit - waited).Seconds()
 }
 
 // moved changes with what has been written, what peers' hosts have taken and what
@@ -37,7 +90,24 @@ func (t *Transport) moved() (sum uint64) {
 		s.out.mu.Lock()
 		sum += uint64(s.out.written) + uint64(s.out.acked)
 		s.out.mu.Unlock()
+	}
+	return sum + t.taken()
+}
+
+// taken is how many bytes the peers' hosts have taken, where the kernel tells.
+func (t *Transport) taken() (sum uint64) {
+	for _, s := range t.sockets() {
 		sum += s.taken()
 	}
 	return sum
+}
+
+// unwritten is how many bytes are in frames that are not written to their end.
+func (o *output) unwritten() (n uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for f := o.cursor; f != nil; f = f.next {
+		n += uint64(f.length())
+	}
+	return n
 }

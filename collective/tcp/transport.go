@@ -13,15 +13,6 @@ import (
 	"github.com/gradfusion/gradfusion/device"
 )
 
-// lingerTime is how long Close waits for peers that take nothing of what was sent
-// before; all in all, where a peer was lost and nothing is needed any more.
-const (
-	lingerTime = time.Second
-	lookTime   = 50 * time.Millisecond // between looks at whether they do
-	// cutOffLooks in a row, as a host that has lost a packet takes it soon.
-	cutOffLooks = 3
-)
-
 // Transport is one rank's end of all links. It implements collective.Transport.
 type Transport struct {
 	rank    int
@@ -36,6 +27,8 @@ type Transport struct {
 	closing sync.Once
 	stop    context.CancelFunc // ends repairs
 	lost    func(*collective.LinkError)
+	// patience bounds Close where no peer was lost.
+	patience time.Duration
 
 	mu      sync.Mutex
 	culprit int // the first rank that was lost, -1: none
@@ -47,7 +40,7 @@ var _ collective.Transport = (*Transport)(nil)
 func newTransport(c Config, d *door, conns [][]net.Conn, hosts [][]int) (*Transport, error) {
 	t := &Transport{
 		rank: c.Rank, hosts: hosts, culprit: -1, links: make([]*link, c.Size),
-		door: d, segment: c.Segment, polls: canPollHere(), lost: c.Lost,
+		door: d, segment: c.Segment, polls: canPollHere(), lost: c.Lost, patience: c.Patience,
 	}
 	if c.Checksum {
 		t.table = crc32.MakeTable(crc32.Castagnoli)
@@ -182,8 +175,9 @@ func (t *Transport) Fail(lost *collective.LinkError) bool {
 }
 
 // Close says goodbye to the peers, gives those that can be reached time to take what
-// was sent, as long as one of them takes some of it every second, and waits for all
-// goroutines. Where a peer was lost it is a second in all.
+// was sent, and waits for all goroutines. It waits no longer when they take nothing for
+// a second, or after some seconds so little that they would not be done before
+// Config.Patience. Where a peer was lost it is a second in all.
 func (t *Transport) Close() error {
 	t.closing.Do(t.close)
 	return nil
