@@ -120,24 +120,24 @@ def short(v):
 
 
 def measure(a, contenders):
-    """Takes turns between the contenders; returns the rounds of each job and layout."""
+    """Takes turns between the contenders, and in each round between the layouts,
+    which are compared too; returns the rounds of each job and layout."""
     rows = {}
     layouts = [Layout(text) for text in a.layouts.split(",")]
     for job in a.models.split(","):
         for layout in layouts:
-            rounds = {c.name: [] for c in contenders}
-            sums = []
-            for n in range(a.rounds):
-                order = contenders if n % 2 == 0 else contenders[::-1]
-                for c in order:
+            rows[job, layout.text] = {c.name: [] for c in contenders}, []
+        for n in range(a.rounds):
+            for layout in layouts:
+                rounds, sums = rows[job, layout.text]
+                for c in contenders if n % 2 == 0 else contenders[::-1]:
                     print(f"{job}, {layout}, round {n + 1} of {a.rounds}: {c.name}", file=sys.stderr, flush=True)
                     rounds[c.name].append(c.run(job, layout))
                 if a.independent and layout.procs > 1:
-                    sums.append(rounds["GradFusion"][-1]["per_sec"] / contenders[0].independent(job, layout))
-            params = {r["params"] for c in rounds.values() for r in c}
-            if len(params) != 1:
-                sys.exit(f"{job}: the contenders have different numbers of parameters: {params}")
-            rows[job, layout.text] = rounds, sums
+                    sums.append(contenders[0].independent(job, layout))
+        params = {r["params"] for layout in layouts for c in rows[job, layout.text][0].values() for r in c}
+        if len(params) != 1:
+            sys.exit(f"{job}: the contenders have different numbers of parameters: {params}")
     return rows
 
 
@@ -178,7 +178,12 @@ def speedups(rows):
             times = ratio(rounds["GradFusion"], rows[job, one][0]["GradFusion"], "per_sec")
             notes.append(f"{aimed(times, THREADS if layout == '1x2' else None)} times one process of one thread")
         if sums:
-            notes.append(f"{aimed(statistics.median(sums), RANKS.get(job, 0.97))} of as many jobs of their own at the same time")
+            shares = [r["per_sec"] / s for r, s in zip(rounds["GradFusion"], sums)]
+            note = f"{aimed(statistics.median(shares), RANKS.get(job, 0.97))} of as many jobs of their own at the same time"
+            if (job, one) in rows:
+                times = statistics.median(s / r["per_sec"] for s, r in zip(sums, rows[job, one][0]["GradFusion"]))
+                note += f", which make {times:.2f} times one: what the machine gives"
+            notes.append(note)
         if notes:
             out.append(f"- {job}, {Layout(layout)}: " + ", ".join(notes))
     return [""] + out if out else []
