@@ -70,7 +70,7 @@ func (e *executor) run(w *Work) error {
 	now := time.Now() // a call of a microsecond notices each look at the clock
 	start := now.UnixNano()
 	e.latest.Store(start)
-	e.group.began.Store(start)
+	e.group.began.Store(max(1, int64(now.Sub(e.group.made))))
 	e.send.saved, e.beside.saved = 0, 0
 	if err := e.group.stillOpen(w.sequence); err != nil {
 		return err

@@ -84,8 +84,9 @@ type Group struct {
 	wake         chan struct{}
 	currentLocal atomic.Uint64 // the running call's sequence number, or 0
 	current      atomic.Pointer[Work]
-	ended        atomic.Uint64     // the newest call that has succeeded
-	began        atomic.Int64      // when the newest call began to run
+	ended        atomic.Uint64 // the newest call that has succeeded
+	made         time.Time
+	began        atomic.Int64      // when the newest call began to run, in nanoseconds after that; 0: none has
 	suspects     map[int]suspicion // what holds peers up, by rank
 	suspicions   int               // that have arisen
 	recent       [32]header        // of the newest calls
@@ -114,7 +115,7 @@ func newGroup(t Transport, config GroupConfig, ranks []int, parent uint64, famil
 	}
 	g := &Group{
 		transport: t, config: config, reducer: config.Reducer, ranks: ranks, family: family,
-		id: groupID(config, ranks, parent), rank: slices.Index(ranks, t.Rank()),
+		made: time.Now(), id: groupID(config, ranks, parent), rank: slices.Index(ranks, t.Rank()),
 		told: make(chan struct{}), wake: make(chan struct{}, 1), lanes: map[lane]*exchangeLane{}, left: map[int]bool{}, closedBy: -1,
 	}
 	if g.reducer == nil {

@@ -46,7 +46,7 @@ type Pending struct {
 func (g *Group) Progress() Progress {
 	p := Progress{Ended: g.ended.Load()}
 	if began := g.began.Load(); began != 0 {
-		p.Began = time.Unix(0, began)
+		p.Began = g.made.Add(time.Duration(began)) // not moved by whoever sets the clock
 	}
 	if w := g.current.Load(); w != nil {
 		if c, sequence, ok := w.unfinished(); ok {

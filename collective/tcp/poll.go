@@ -136,7 +136,7 @@ func (l *link) pollFor(ctx context.Context, done *ending, start time.Time) bool 
 		return false
 	}
 	ended := s.poll(ctx, done, start.Add(patience), patience)
-	s.polledAt.Store(time.Now().UnixNano())
+	s.polledNow()
 	s.reading.Unlock()
 	if ended && l.pressing() {
 		s.callReader()
@@ -216,7 +216,7 @@ func (s *socket) readAll() error {
 			case <-s.call:
 				away = false
 			case <-standIn.C:
-				away = time.Since(time.Unix(0, s.polledAt.Load())) < standInTime
+				away = time.Since(s.made)-time.Duration(s.polledAt.Load()) < standInTime
 			case <-s.stop:
 				away = false
 			}
@@ -236,7 +236,7 @@ func (s *socket) readUntilIdle() error {
 		_, s.failed = s.pump(true)
 		if s.failed == nil && s.mayLeave() {
 			s.wakes.set(s.raw, rarely)
-			s.polledAt.Store(time.Now().UnixNano())
+			s.polledNow()
 			return nil
 		}
 	}
@@ -244,6 +244,8 @@ func (s *socket) readUntilIdle() error {
 	s.rollBack()
 	return err
 }
+
+func (s *socket) polledNow() { s.polledAt.Store(int64(time.Since(s.made))) }
 
 // mayLeave reports whether nobody is served any more, at the end of a frame,
 // and the next waiter is going to poll.

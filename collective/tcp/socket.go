@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // socket is one connection of a link and what lets it survive: the frames that
@@ -26,8 +27,9 @@ type socket struct {
 	failed   error         // what ended the stream; guarded by reading
 	call     chan struct{} // wakes the reader's goroutine: nobody else reads now
 	polled   polled
-	wakes    threshold    // guarded by reading
-	polledAt atomic.Int64 // when a waiter last read, in Unix nanoseconds
+	wakes    threshold // guarded by reading
+	made     time.Time
+	polledAt atomic.Int64 // when a waiter last read, in nanoseconds since made, whatever the clock is set to
 	in       input
 	out      output
 
@@ -47,7 +49,7 @@ type arrived struct {
 
 func newSocket(l *link, index int) *socket {
 	s := &socket{
-		link: l, index: index,
+		link: l, index: index, made: time.Now(),
 		call:  make(chan struct{}, 1),
 		fresh: make(chan arrived, 1),
 		stop:  make(chan struct{}),
