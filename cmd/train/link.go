@@ -30,23 +30,26 @@ type link struct {
 // connect brings this process to the other ranks of a job that somebody has
 // started. Everything that fails here is the network's.
 func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Collective.Timeout)
+	joining, cancel := context.WithTimeout(ctx, c.Collective.Timeout)
 	defer cancel()
-	meeting, err := launch.Connect(ctx, place)
+	meeting, err := launch.Connect(joining, place)
 	if errors.Is(err, launch.ErrRanks) {
 		return nil, &coded{err, exitUsage}
 	} else if err != nil {
 		return nil, &coded{err, exitNetwork}
 	}
-	l, err := joinTransport(ctx, place, meeting, c)
+	l, err := joinTransport(joining, place, meeting, c)
 	if err == nil {
-		if err = l.measure(ctx, &c.Collective); err != nil {
+		if err = l.measure(joining, &c.Collective); err != nil {
 			_ = l.transport.Close()
 		}
 	}
 	if err != nil {
-		cancel() // nobody is worth waiting for
-		_ = meeting.Close(ctx)
+		// Others may be about to read the reason, of which they would learn no more than
+		// that the store has gone.
+		reading, stop := context.WithTimeout(ctx, time.Second)
+		defer stop()
+		_ = meeting.Close(reading)
 		return nil, &coded{err, exitNetwork}
 	}
 	return l, nil
