@@ -26,7 +26,8 @@ func TestProductPartsCover(t *testing.T) {
 		require.Equal(t, q.groups*q.blocks, q.parts)
 	}
 	for _, c := range []struct{ rows, columns, threads, parts int }{
-		{384, 384, 2, 4}, {384, 1536, 2, 6}, {1152, 384, 2, 6}, {1536, 384, 2, 6}, {256, 384, 2, 4}, {1024, 64, 2, 4}, {64, 1024, 2, 4}, {2048, 384, 4, 8},
+		{384, 384, 2, 2}, {384, 1536, 2, 4}, {1152, 384, 2, 4}, {1536, 384, 2, 4}, {256, 384, 2, 2}, {1024, 64, 2, 4}, {64, 1024, 2, 4}, {2048, 384, 4, 8},
+		{384, 384, 4, 12}, {2048, 1152, 2, 18},
 	} {
 		q := productTask{left: side{count: c.rows}, panels: panels(c.columns)}
 		q.cutParts(c.threads)

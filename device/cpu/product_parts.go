@@ -26,7 +26,7 @@ type productParts struct {
 	*productTask
 	chunks    int       // of steps; the last one may be filled up with zeros
 	cutLeft   []float32 // parts of all rows by units of partRows, or nil
-	cutRight  []float32 // parts of all panels, or nil when a part cuts its own
+	cutRight  []float32 // parts of all panels, or nil where each part of the product cuts its own
 	notFinite []bool    // by part: left to tiles, which pass infinities on as they should be
 }
 
@@ -44,12 +44,12 @@ func (k *kernels) runProductParts(w *workspace) {
 	w.notFinite = grow(w.notFinite, t.parts)
 	clear(w.notFinite)
 	*q = productParts{productTask: t, chunks: (t.d.K + partDepth - 1) / partDepth, notFinite: w.notFinite}
-	if t.blocks > 1 {
+	if t.rightOnce() {
 		q.cutRight = w.room.floats(t.panels * q.chunks * panelWords)
 		w.rightParts = rightParts{q, min(rightPanels, (t.panels+k.pool.threads-1)/k.pool.threads)}
 		k.pool.run(w, &w.rightParts, (t.panels+w.rightParts.each-1)/w.rightParts.each)
 	}
-	if t.groups > 1 && t.leftOnce() {
+	if t.leftOnce() {
 		w.leftParts = leftParts{q, w.room.floats(t.left.count * chunkWords(q.chunks))}
 		k.pool.run(w, &w.leftParts, (t.left.count+partRows-1)/partRows)
 		q.cutLeft = w.leftParts.dst
@@ -194,35 +194,39 @@ func (t *productParts) cutRows(s *scratch, a []float32, first, n, from, chunks i
 func (t *productParts) cutPanels(s *scratch, dst []float32, panelLen, lo, hi, from, chunks int) {
 	right := &t.right
 	k, end := from*partDepth, min((from+chunks)*partDepth, t.d.K)
-	lines := s.winograd.whole.floats(chunks * partDepth * tileColumns)
-	split := func(at, chunk int, data []float32, stride int) {
-		t.set.parts.split(dst[(at-lo)*panelLen+chunk*panelWords:], data, data[half*stride:], stride, panelWords/3, half)
-	}
-	for p := lo; p < hi; p++ {
+	for p := lo; right.along && p < hi; p++ {
 		column := p * tileColumns
 		width := min(tileColumns, right.count-column)
-		if right.along {
-			data, stride := right.rows(&s.wide, column, width, k, end)
-			packTransposed(t.set, lines, data, stride, end-k, width)
-			clear(lines[(end-k)*tileColumns:])
-			for c := range chunks {
-				split(p, c, lines[c*partDepth*tileColumns:], tileColumns)
-			}
-			continue
-		}
+		data, stride := right.rows(&s.wide, column, width, k, end)
+		lines := s.winograd.whole.floats(chunks * partDepth * tileColumns)
+		packTransposed(t.set, lines, data, stride, end-k, width)
+		clear(lines[(end-k)*tileColumns:])
 		for c := range chunks {
-			n := min(partDepth, end-k-c*partDepth)
-			data, stride := right.rows(&s.wide, k+c*partDepth, n, column, column+width)
-			if n < partDepth || width < tileColumns {
-				for i := range n {
-					line := lines[i*tileColumns:][:tileColumns]
-					clear(line[copy(line, data[i*stride:][:width]):])
-				}
-				clear(lines[n*tileColumns : partDepth*tileColumns])
-				data, stride = lines, tileColumns
-			}
-			split(p, c, data, stride)
+			line := lines[c*partDepth*tileColumns:]
+			t.set.parts.split(dst[(p-lo)*panelLen+c*panelWords:], line, line[half*tileColumns:], tileColumns, panelWords/3, half)
 		}
+	}
+	for c := 0; !right.along && c < chunks; c++ {
+		t.cutLines(s, dst[c*panelWords:], panelLen, lo, hi, k+c*partDepth, min(partDepth, end-k-c*partDepth))
+	}
+}
+
+// cutLines cuts n lines of a right side that is not along, a chunk or its rest, from
+// line k on: panel by panel, for which it then lies in the first-level cache.
+func (t *productParts) cutLines(s *scratch, dst []float32, panelLen, lo, hi, k, n int) {
+	lines, stride := t.right.rows(&s.wide, k, n, lo*tileColumns, min(hi*tileColumns, t.right.count))
+	for p := lo; p < hi; p++ {
+		data, step := lines[(p-lo)*tileColumns:], stride
+		if width := min(tileColumns, t.right.count-p*tileColumns); n < partDepth || width < tileColumns {
+			stage := s.winograd.whole.floats(partDepth * tileColumns)[:partDepth*tileColumns]
+			for i := range n {
+				line := stage[i*tileColumns:][:tileColumns]
+				clear(line[copy(line, data[i*stride:][:width]):])
+			}
+			clear(stage[n*tileColumns:])
+			data, step = stage, tileColumns
+		}
+		t.set.parts.split(dst[(p-lo)*panelLen:], data, data[half*step:], step, panelWords/3, half)
 	}
 }
 
