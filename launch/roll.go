@@ -158,5 +158,9 @@ func (r *roll) await(ctx context.Context) error {
 	if len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("rank %d of %d: ranks %s did not come to the job's store at %s: %w", r.Rank, r.Size, strings.Join(missing, ", "), late.Address, late.Err)
+	who := "ranks"
+	if len(missing) == 1 {
+		who = "rank"
+	}
+	return fmt.Errorf("rank %d of %d: %s %s did not come to the job's store at %s: %w", r.Rank, r.Size, who, strings.Join(missing, ", "), late.Address, late.Err)
 }

@@ -38,7 +38,10 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 	} else if err != nil {
 		return nil, &coded{err, exitNetwork}
 	}
-	l, err := joinTransport(joining, place, meeting, c)
+	var l *link
+	if err = compareWays(joining, place, meeting.Store, c); err == nil {
+		l, err = joinTransport(joining, place, meeting, c)
+	}
 	if err == nil {
 		if err = l.measure(joining, &c.Collective); err != nil {
 			_ = l.transport.Close()
@@ -50,7 +53,10 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 		reading, stop := context.WithTimeout(ctx, time.Second)
 		defer stop()
 		_ = meeting.Close(reading)
-		return nil, &coded{err, exitNetwork}
+		if exitCode(err) != exitUsage {
+			err = &coded{err, exitNetwork}
+		}
+		return nil, err
 	}
 	return l, nil
 }

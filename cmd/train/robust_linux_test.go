@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -123,6 +124,28 @@ func TestRankZeroKilled(t *testing.T) {
 	require.Contains(t, one, "What rank 1 saw of it: ")
 	require.Contains(t, one, "rank 1, group world, call ")
 	require.NoError(t, stderr.Close())
+}
+
+// TestDifferentWays: ranks that are set to meet in different ways all say so at once.
+func TestDifferentWays(t *testing.T) {
+	for _, c := range []struct{ key, first, second string }{
+		{"collective.transport", "shm", "tcp"},
+		{"collective.algorithm", "ring", "tree"},
+	} {
+		port := freePort(t)
+		ranks, words := make([]*exec.Cmd, 2), make([]bytes.Buffer, 2)
+		for r, value := range []string{c.first, c.second} {
+			ranks[r] = start(t, []string{"RANK=" + strconv.Itoa(r), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port},
+				strings.Fields(short+" -set observe.run_dir= -set collective.timeout=5m -set "+c.key+"="+value))
+			ranks[r].Stderr = &words[r]
+			require.NoError(t, ranks[r].Start())
+		}
+		for r := range ranks {
+			require.Equal(t, exitUsage, code(ranks[r].Wait()), &words[r])
+			one := strings.Join(strings.Fields(words[r].String()), " ")
+			require.Contains(t, one, fmt.Sprintf("the ranks differ: rank 0 has %q, rank 1 has %q", c.key+": "+c.first, c.key+": "+c.second))
+		}
+	}
 }
 
 // TestSecondSignal: it ends a step that takes long, and says so.
