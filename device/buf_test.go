@@ -66,6 +66,18 @@ func TestHandleMovesWithTheSlice(t *testing.T) {
 	require.Nil(t, b.Slice(3, 5).Bytes())
 }
 
+// Large memory starts on a huge page, so that no part of one is left over.
+func TestLargeHostAllocStartsOnAHugePage(t *testing.T) {
+	for _, n := range []int{2 * hugePage, 2*hugePage + 4, 5*hugePage/2 + 8, 7*hugePage - 4} {
+		b, err := HostAlloc(U8, n)
+		require.NoError(t, err)
+		require.Equal(t, n, b.Len)
+		require.Zero(t, b.address()%hugePage)
+		require.Equal(t, n, cap(b.mem))
+		b.Bytes()[n-1] = 1
+	}
+}
+
 func TestHostAllocIsAlignedAndZero(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 16, 1000} {
 		b, err := HostAlloc(F32, n)

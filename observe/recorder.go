@@ -53,13 +53,21 @@ func (s Span) Duration() time.Duration { return time.Duration(s.End - s.Start) }
 // stall while a trainer drains.
 type Recorder struct {
 	mu    sync.Mutex
-	spans []Span
+	size  int    // the most that spans may grow to
+	spans []Span // a ring
 	next  uint64
 	read  uint64
 }
 
+// firstSpans is how many spans a Recorder has room for at first. The garbage
+// collector reads room that nobody uses too.
+const firstSpans = 1 << 9
+
 // NewRecorder keeps the last size spans (a power of two is not required).
-func NewRecorder(size int) *Recorder { return &Recorder{spans: make([]Span, max(size, 1))} }
+func NewRecorder(size int) *Recorder {
+	size = max(size, 1)
+	return &Recorder{size: size, spans: make([]Span, min(size, firstSpans))}
+}
 
 // Now returns the clock that spans use, or 0 when r is nil.
 func (r *Recorder) Now() int64 {
@@ -69,15 +77,28 @@ func (r *Recorder) Now() int64 {
 	return time.Now().UnixNano()
 }
 
-// Record keeps s. It allocates nothing.
+// Record keeps s. It allocates nothing but, up to size, for more spans than there
+// ever were between two Drains.
 func (r *Recorder) Record(s Span) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if n := len(r.spans); r.next-r.read == uint64(n) && n < r.size {
+		r.grow()
+	}
 	r.spans[r.next%uint64(len(r.spans))] = s
 	r.next++
+}
+
+// grow doubles the room of a ring that is full.
+func (r *Recorder) grow() {
+	n := len(r.spans)
+	larger := make([]Span, min(2*n, r.size))
+	at := int(r.read % uint64(n))
+	copy(larger[copy(larger, r.spans[at:]):], r.spans[:at])
+	r.spans, r.read, r.next = larger, 0, uint64(n)
 }
 
 // Drain calls f for every span since the last Drain, oldest first, and returns

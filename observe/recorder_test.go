@@ -27,7 +27,7 @@ func steps(r *observe.Recorder) (out []int, lost int) {
 }
 
 func TestTheNewestSpansAreKept(t *testing.T) {
-	for _, size := range []int{0, 1, 3} {
+	for _, size := range []int{0, 1, 3, 600, 5000} { // some of which it grows to
 		r := observe.NewRecorder(size)
 		kept := max(size, 1)
 		next := 0
