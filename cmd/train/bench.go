@@ -130,6 +130,7 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 		link.explain(b.stderr)
 	}
 	err = b.rank(ctx, link, place)
+	link.failed = err != nil
 	if closed := link.close(ctx); err == nil {
 		err = closed
 	}

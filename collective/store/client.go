@@ -222,7 +222,7 @@ func (c *Client) send(m message) error {
 	}
 	c.frame = b[:0]
 	if _, err := c.conn.Write(b); err != nil {
-		c.end(fmt.Errorf("connection lost: %w", err))
+		c.end(fmt.Errorf("connection lost (has rank 0 ended?): %w", err))
 		return c.cause()
 	}
 	return nil
@@ -233,7 +233,7 @@ func (c *Client) read() {
 	for {
 		m, err := readMessage(r)
 		if err != nil {
-			c.end(fmt.Errorf("connection lost: %w", err))
+			c.end(fmt.Errorf("connection lost (has rank 0 ended?): %w", err))
 			return
 		}
 		c.mu.Lock()
