@@ -14,7 +14,7 @@ type Samples struct {
 type Sizes struct{ X, Tokens, Y int }
 
 func (s Sizes) of(n int) Samples {
-	return Samples{X: make([]float32, n*s.X), Tokens: make([]int32, n*s.Tokens), Y: make([]int32, n*s.Y)}
+	return Samples{X: room[float32](n * s.X), Tokens: make([]int32, n*s.Tokens), Y: make([]int32, n*s.Y)}
 }
 
 // first returns the memory of the first n samples.

@@ -22,7 +22,7 @@ func newSynthetic(c Config, part uint64, n int) (*Images, error) {
 	}
 	size := out.SampleSize()
 	out.Labels = make([]int32, n)
-	out.Pixels = make([]byte, n*size)
+	out.Pixels = room[byte](n * size)
 	for i := range n {
 		class := i % c.Classes
 		out.Labels[i] = int32(class)

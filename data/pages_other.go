@@ -1,0 +1,6 @@
+//go:build !linux
+
+package data
+
+// advise has nobody to ask.
+func advise([]byte) {}
