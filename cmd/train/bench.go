@@ -119,7 +119,7 @@ func (b *benchmark) join(ctx context.Context, place launch.Place) error {
 	if err := b.keepApart(place); err != nil {
 		return err
 	}
-	link, err := connect(ctx, place, b.config)
+	link, err := connect(ctx, place, b.config, false)
 	if err != nil {
 		return err
 	}

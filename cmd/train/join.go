@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/gradfusion/gradfusion/collective/inproc"
@@ -63,7 +64,7 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 // connect links this rank to the others.
 func (j *job) connect(ctx context.Context, place launch.Place) (l *link, err error) {
 	err = j.early(ctx, func(ctx context.Context) (err error) {
-		l, err = connect(ctx, place, j.config)
+		l, err = connect(ctx, place, j.config, trainer.Threads(j.config, place.LocalSize)*max(place.LocalSize, 1) >= runtime.NumCPU())
 		return err
 	})
 	return l, err

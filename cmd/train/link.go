@@ -24,12 +24,14 @@ type link struct {
 	links     plan.Links         // as measured where there are several hosts
 	packed    collective.Packing // as collective.pack comes to
 	meeting   *launch.Rendezvous
+	busy      bool // no processor is left beside those that compute
 	failed    bool // the run has; the others may never leave
 }
 
 // connect brings this process to the other ranks of a job that somebody has
-// started. Everything that fails here is the network's.
-func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, error) {
+// started; busy says that the ranks of this host compute on all its processors.
+// Everything that fails here is the network's.
+func connect(ctx context.Context, place launch.Place, c *config.Config, busy bool) (*link, error) {
 	joining, cancel := context.WithTimeout(ctx, c.Collective.Timeout)
 	defer cancel()
 	meeting, err := launch.Connect(joining, place)
@@ -38,9 +40,9 @@ func connect(ctx context.Context, place launch.Place, c *config.Config) (*link, 
 	} else if err != nil {
 		return nil, &coded{err, exitNetwork}
 	}
-	var l *link
+	l := &link{meeting: meeting, busy: busy}
 	if err = compareWays(joining, place, meeting.Store, c); err == nil {
-		l, err = joinTransport(joining, place, meeting, c)
+		err = l.join(joining, place, c)
 	}
 	if err == nil {
 		if err = l.measure(joining, &c.Collective); err != nil {

@@ -15,42 +15,41 @@ import (
 	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
-// joinTransport connects a rank to the others as collective.transport says. auto
+// join connects a rank to the others as collective.transport says. auto
 // finds out which ranks are on one host and takes shared memory inside hosts, TCP
 // across, and both where there is both; a rank table keeps its servers apart.
 // Ranks of one host that cannot share memory, which they find out together, are
 // connected over TCP as well.
-func joinTransport(ctx context.Context, place launch.Place, meeting *launch.Rendezvous, c *config.Config) (*link, error) {
-	l := &link{meeting: meeting}
+func (l *link) join(ctx context.Context, place launch.Place, c *config.Config) error {
 	hosts, machine, err := tabled(c, place)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch c.Collective.Transport {
 	case "tcp":
-		return l, l.joinTCP(ctx, place, c, hosts)
+		return l.joinTCP(ctx, place, c, hosts)
 	case "shm":
-		return l, l.joinMemory(ctx, place, c)
+		return l.joinMemory(ctx, place, c)
 	}
-	hosts, err = mixed.Hosts(ctx, mixed.Config{TCP: tcpConfig(place, meeting, &c.Collective), Machine: machine})
+	hosts, err = mixed.Hosts(ctx, mixed.Config{TCP: tcpConfig(place, l.meeting, &c.Collective), Machine: machine})
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case len(hosts) == place.Size:
 		if place.LocalSize == place.Size {
 			l.why = "no two ranks can connect to each other by a local socket"
 			hosts = nil // which they share says the kernel
 		}
-		return l, l.joinTCP(ctx, place, c, hosts)
+		return l.joinTCP(ctx, place, c, hosts)
 	case len(hosts) > 1:
-		return l, l.joinBoth(ctx, place, c, hosts)
+		return l.joinBoth(ctx, place, c, hosts)
 	}
 	err = l.joinMemory(ctx, place, c)
 	if errors.Is(err, shm.ErrUnavailable) {
 		l.why = err.Error()
 		err = l.joinTCP(ctx, place, c, hosts)
 	}
-	return l, err
+	return err
 }
 
 func (l *link) joinMemory(ctx context.Context, place launch.Place, c *config.Config) error {
@@ -67,7 +66,7 @@ func (l *link) joinMemory(ctx context.Context, place launch.Place, c *config.Con
 
 func (l *link) joinTCP(ctx context.Context, place launch.Place, c *config.Config, hosts [][]int) error {
 	settings := tcpConfig(place, l.meeting, &c.Collective)
-	settings.Hosts = hosts
+	settings.Hosts, settings.Busy = hosts, l.busy
 	t, err := tcp.Join(ctx, settings)
 	if err != nil {
 		return err
@@ -77,7 +76,9 @@ func (l *link) joinTCP(ctx context.Context, place launch.Place, c *config.Config
 }
 
 func (l *link) joinBoth(ctx context.Context, place launch.Place, c *config.Config, hosts [][]int) error {
-	t, err := mixed.Join(ctx, mixed.Config{TCP: tcpConfig(place, l.meeting, &c.Collective)}, hosts)
+	settings := tcpConfig(place, l.meeting, &c.Collective)
+	settings.Busy = l.busy
+	t, err := mixed.Join(ctx, mixed.Config{TCP: settings}, hosts)
 	if err != nil {
 		return err
 	}

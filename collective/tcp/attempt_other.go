@@ -18,7 +18,7 @@ type polled struct{}
 
 func (*polled) prepare() {}
 
-func (*polled) read(syscall.RawConn, []byte) (int, error) { return 0, nil }
+func (*polled) read(syscall.RawConn, []byte, bool) (int, error) { return 0, nil }
 
 // threshold is not used where canPoll is false.
 type threshold struct{}

@@ -18,7 +18,7 @@ type attempt struct {
 func (a *attempt) prepare() {
 	a.once = func(fd uintptr) bool {
 		for {
-			n, err := syscall.Write(int(fd), a.b)
+			n, err := writeNow(int(fd), a.b)
 			if err == syscall.EINTR {
 				continue
 			}
@@ -38,9 +38,10 @@ func (a *attempt) write(raw syscall.RawConn, b []byte) int {
 
 const canPoll = true
 
-// polled reads once without waiting.
+// polled reads, without waiting or until there is something.
 type polled struct {
 	b    []byte
+	wait bool
 	n    int
 	err  error
 	once func(fd uintptr) bool
@@ -49,10 +50,12 @@ type polled struct {
 func (p *polled) prepare() {
 	p.once = func(fd uintptr) bool {
 		for {
-			n, err := syscall.Read(int(fd), p.b)
+			n, err := readNow(int(fd), p.b)
 			switch {
 			case err == syscall.EINTR:
 				continue
+			case err == syscall.EAGAIN && p.wait:
+				return false
 			case err == syscall.EAGAIN:
 				n, err = 0, nil
 			case err == nil && n == 0:
@@ -64,9 +67,9 @@ func (p *polled) prepare() {
 	}
 }
 
-// read returns what there is; 0 and no error when that is nothing.
-func (p *polled) read(raw syscall.RawConn, b []byte) (int, error) {
-	p.b, p.n, p.err = b, 0, nil
+// read returns what there is; 0 and no error when that is nothing, unless it is to wait.
+func (p *polled) read(raw syscall.RawConn, b []byte, wait bool) (int, error) {
+	p.b, p.wait, p.n, p.err = b, wait, 0, nil
 	err := raw.Read(p.once)
 	p.b = nil
 	if err == nil {

@@ -60,6 +60,9 @@ type Config struct {
 	// Patience bounds how long Close waits for peers that still take what was sent:
 	// the time-out of their calls, after which it is of no use to them; 0 means 60 s.
 	Patience time.Duration
+	// Busy says that no processor is left beside those that compute: who waits then
+	// sleeps at once, and does not look at the socket for a while before.
+	Busy bool
 	// Retry is how many times in a row a broken connection is built up again,
 	// when its peer still listens; 0: a broken connection is a lost peer.
 	Retry int

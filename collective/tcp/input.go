@@ -235,10 +235,10 @@ func (s *socket) lendOut() {
 func (s *socket) read(dst []byte, wait bool) (int, error) {
 	var n int
 	var err error
-	if wait || s.raw == nil {
+	if s.raw == nil || wait && !canPoll {
 		n, err = s.conn.Read(dst)
 	} else {
-		n, err = s.polled.read(s.raw, dst)
+		n, err = s.polled.read(s.raw, dst, wait)
 	}
 	if n > 0 {
 		return n, nil // an error comes again

@@ -40,7 +40,7 @@ var _ collective.Transport = (*Transport)(nil)
 func newTransport(c Config, d *door, conns [][]net.Conn, hosts [][]int) (*Transport, error) {
 	t := &Transport{
 		rank: c.Rank, hosts: hosts, culprit: -1, links: make([]*link, c.Size),
-		door: d, segment: c.Segment, polls: canPollHere(), lost: c.Lost, patience: c.Patience,
+		door: d, segment: c.Segment, polls: canPollHere() && !c.Busy, lost: c.Lost, patience: c.Patience,
 	}
 	if c.Checksum {
 		t.table = crc32.MakeTable(crc32.Castagnoli)
