@@ -9,19 +9,22 @@ import "github.com/gradfusion/gradfusion/collective/plan"
 // parts, one for each site. For every piece:
 //
 //	gather in:   in a site, all send their piece of each column to its rank, which adds them up
-//	exchange:    in a column, each rank encodes every other site's part and sends it there
-//	sum:         each adds what it received to its own part, in the order of the sites, and encodes the sum
-//	results:     each sends that to the others; all decode it, also its maker
+//	contribute:  in a column, each rank encodes every other site's part and sends it there
+//	sum:         each adds what it receives to its own part, in the order of the sites, encodes the sum and sends that to the others
+//	results:     all decode it, also its maker
 //	spread:      in a site, the column's rank sends the piece to all others
 //
 // The first and the last step are in float32, and empty where sites are single
 // ranks. All ranks decode the same bytes, so they get the same bits. A column's
 // rank sends and receives 2 (H-1)/(H C) of the encoded vector.
 //
-// The steps of several pieces overlap: while piece p is exchanged, the one after
-// it is gathered and encoded and the one before it handed out. Sends and receives
-// follow one order on all ranks: for each p gather p+1, exchange p, results and
-// spread p-1; all that a move waits for is part of earlier ones.
+// The steps of several pieces overlap: sums follow contributions by some pieces, and
+// results those, so that links are busy while a rank that computes as well takes its
+// time. Sends and receives follow one order on all ranks: for each p gather p and send
+// contributions, sum p-lag and send that, take results and spread p-2lag; all that a
+// move waits for is part of earlier ones. On slow links one goroutine does all that, as
+// no message waits for its receiver: for what two can do at once a link is not fast
+// enough, and they would wake each other for each piece.
 type coding struct {
 	*assembly
 	codec   Codec
@@ -42,6 +45,9 @@ const (
 	codedLeast = 1 << 16
 	codedMost  = 1 << 18
 	codedTurns = 8
+	// codedAhead is how many messages a rank sends ahead of the sums that they go into:
+	// a link of 1 Gbit/s takes a millisecond for them. More would lie in no cache.
+	codedAhead = 2
 )
 
 // codedGrain is what lengths are a multiple of, where they are long enough.
@@ -74,15 +80,16 @@ func (g *Group) compileCoded(c *Call) (*program, error) {
 	if c.Op == Mean {
 		f.divide = region{f.work, 0, c.In.Len}
 	}
-	f.prepare(0)
-	for p := range f.pieces + 1 {
-		f.prepare(p + 1)
-		f.exchange(p)
-		f.sum(p)
-		f.results(p - 1)
-		f.spread(p - 1)
+	lag := max(codedAhead/max(len(f.sites)-1, 1), 1)
+	for p := range f.pieces + 2*lag {
+		f.prepare(p)
+		f.contribute(p)
+		f.sum(p - lag)
+		f.results(p - 2*lag)
+		f.spread(p - 2*lag)
 	}
-	f.inline = f.inline && f.sent <= 4*smallLimit // else it sends while it encodes
+	slow := g.config.Links.Across.BytesPerSecond
+	f.inline = f.inline && (f.sent <= 4*smallLimit || slow > 0 && slow < pacedBelow)
 	return f.program, nil
 }
 
@@ -198,22 +205,22 @@ func (f *coding) prepare(p int) {
 	f.others(func(to, _ int) { f.code(encodeAction, f.sending(p, to), f.part(f.place, p, to)) })
 }
 
-// exchange sends a piece's encoded parts and receives the own one.
-func (f *coding) exchange(p int) {
+// contribute sends a piece's encoded parts to their owners.
+func (f *coding) contribute(p int) {
 	if p >= f.pieces || f.place >= f.columns {
 		return
 	}
 	f.others(func(to, _ int) { f.send(f.sites[to][f.place], f.sending(p, to), false) })
+}
+
+// sum adds up the own part, and encodes it and hands it out.
+func (f *coding) sum(p int) {
+	if p < 0 || p >= f.pieces || f.place >= f.columns {
+		return
+	}
 	f.others(func(_, from int) {
 		f.act(action{span: span{at: f.received(p, from)}, kind: receiveAction, peer: f.sites[from][f.place]})
 	})
-}
-
-// sum adds up the own part and encodes it.
-func (f *coding) sum(p int) {
-	if p >= f.pieces || f.place >= f.columns {
-		return
-	}
 	own := f.part(f.place, p, f.site)
 	f.code(beginAction, own, own)
 	for from := range f.sites {
@@ -222,15 +229,15 @@ func (f *coding) sum(p int) {
 		}
 	}
 	f.code(encodeSumAction, f.summed(p), own)
+	f.others(func(to, _ int) { f.send(f.sites[to][f.place], f.summed(p), false) })
 	f.code(decodeAction, own, f.summed(p))
 }
 
-// results hands the own sum out and takes the others'.
+// results takes the others' sums.
 func (f *coding) results(p int) {
-	if p < 0 || f.place >= f.columns {
+	if p < 0 || p >= f.pieces || f.place >= f.columns {
 		return
 	}
-	f.others(func(to, _ int) { f.send(f.sites[to][f.place], f.summed(p), false) })
 	f.others(func(_, from int) {
 		at := f.result(p, from)
 		f.act(action{span: span{at: at}, kind: receiveAction, peer: f.sites[from][f.place]})
@@ -240,7 +247,7 @@ func (f *coding) results(p int) {
 
 // spread hands a piece's result out in the site.
 func (f *coding) spread(p int) {
-	if p < 0 {
+	if p < 0 || p >= f.pieces {
 		return
 	}
 	local := f.sites[f.site]

@@ -85,6 +85,24 @@ func testCodecs(t *testing.T, connect Connect) {
 	}
 }
 
+// testCodecsOfManyPieces does so with vectors of many pieces, over links that are and
+// are not known to be slow, over which one goroutine does all.
+func testCodecsOfManyPieces(t *testing.T, connect Connect) {
+	for _, rate := range []float64{0, 100e6} {
+		for _, n := range rankCounts(2, 3) {
+			config := collective.GroupConfig{Links: plan.Links{Across: plan.Link{BytesPerSecond: rate}}}
+			groups(t, connect, n, config, func(ctx context.Context, g *collective.Group) error {
+				for _, length := range []int{300_000 * n, 300_000*n + 7} {
+					if err := exactCodec(ctx, g, length, false); err != nil {
+						return fmt.Errorf("links of %v bytes a second: %w", rate, err)
+					}
+				}
+				return lossyCodec(ctx, g, "int8", 300_000*n, false)
+			})
+		}
+	}
+}
+
 // testCodecsAcrossHosts does so where only what goes from host to host is
 // encoded.
 func testCodecsAcrossHosts(t *testing.T, connect Connect) {

@@ -27,6 +27,7 @@ func Groups(t *testing.T, connect Connect) {
 		{"simulation", testSimulation},
 		{"paced", testPaced},
 		{"encoded values", testCodecs},
+		{"many pieces of encoded values", testCodecsOfManyPieces},
 		{"encoded values across hosts", testCodecsAcrossHosts},
 		{"queue", testQueue},
 		{"sub-groups", testSubGroups},
