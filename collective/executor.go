@@ -30,6 +30,7 @@ type executor struct {
 	shared                shared
 
 	memory        [memories]device.Buf
+	heap          heap // of Alloc
 	scratch, kept []byte
 	wire          []byte
 	codec         Codec // of the running call

@@ -154,7 +154,7 @@ func (g *Group) Alloc(ctx context.Context, t device.Type, n int) (device.Buf, er
 func (e *executor) allocate(w *Work) (err error) {
 	g, a := e.group, w.call.alloc
 	if e.openShared() == nil {
-		a.buf = device.FromBytes(a.typ, aligned(a.n*a.typ.Size()))
+		a.buf = device.FromBytes(a.typ, e.heap.take(a.n*a.typ.Size()))
 		if len(g.ranks) == g.transport.Size() {
 			_, err = g.transport.Register(w.ctx, a.buf)
 		}
