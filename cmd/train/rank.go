@@ -62,6 +62,9 @@ const besides = 2
 // GOMAXPROCS knows better.
 func (j *job) makeRoom(ranks, local int) {
 	room := ranks*trainer.Threads(j.config, local) + besides
+	if runtime.NumCPU() == 1 { // more of them would only take turns on it
+		room = ranks*trainer.Threads(j.config, local) + 1
+	}
 	if lookup(j.environ)("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < room {
 		runtime.GOMAXPROCS(room)
 	}
