@@ -38,6 +38,7 @@ type Device struct {
 	mixed mixed
 
 	regions device.HostRegions
+	scratch scratchRoom
 
 	mu   sync.Mutex
 	free []*workspace
@@ -61,7 +62,9 @@ func New(c Config) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu device: %w", err)
 	}
-	d := &Device{set: set, conv: conv, pool: newPool(max(1, c.Threads), c.Alone)}
+	d := &Device{set: set, conv: conv}
+	d.scratch.arena = device.NewArena(d)
+	d.pool = newPool(max(1, c.Threads), c.Alone, &d.scratch)
 	d.regions.Busy = c.Threads >= runtime.NumCPU()
 	k := (*kernels)(d)
 	d.mixed = mixed{k, device.NewWidened(k, device.HostAlloc)}
@@ -103,6 +106,9 @@ func (d *Device) Close() error {
 	d.mu.Lock()
 	d.free = nil // whose memory goes
 	d.mu.Unlock()
+	d.scratch.mu.Lock()
+	d.scratch.arena = device.NewArena(d)
+	d.scratch.mu.Unlock()
 	d.regions.Close()
 	return nil
 }
@@ -124,7 +130,7 @@ func (k *kernels) take() *workspace {
 		k.free = k.free[:n-1]
 		return w
 	}
-	return newWorkspace(k.set, &k.regions)
+	return newWorkspace(k.set, &k.regions, &k.scratch)
 }
 
 func (k *kernels) give(w *workspace) {

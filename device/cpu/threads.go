@@ -24,7 +24,8 @@ type pool struct {
 	closed  atomic.Bool
 	helpers sync.WaitGroup
 
-	offers [offered]atomic.Pointer[share]
+	offers  [offered]atomic.Pointer[share]
+	scratch *scratchRoom // of the helpers
 
 	mu     sync.Mutex
 	wanted *sync.Cond   // something is offered
@@ -42,8 +43,8 @@ const (
 	patienceAlone = 20 * time.Millisecond
 )
 
-func newPool(threads int, alone bool) *pool {
-	p := &pool{threads: threads, patient: patience}
+func newPool(threads int, alone bool, scratch *scratchRoom) *pool {
+	p := &pool{threads: threads, patient: patience, scratch: scratch}
 	if alone {
 		p.patient = patienceAlone
 	}
@@ -132,6 +133,7 @@ func (p *pool) finish(sh *share, place *atomic.Pointer[share]) {
 // help is the life of a helper, of which own is the number.
 func (p *pool) help(own int) {
 	var s scratch
+	s.from(p.scratch)
 	for {
 		sh := p.join()
 		if sh == nil {

@@ -38,7 +38,7 @@ func TestPoolDoesEachPartOnce(t *testing.T) {
 			var callers sync.WaitGroup
 			for range 2 * offered {
 				callers.Go(func() {
-					w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 40)}
+					w, task := newWorkspace(nil, nil, nil), &tally{done: make([]atomic.Int32, 40)}
 					for round := range 300 {
 						p.run(w, task, round%len(task.done))
 						task.require(t, round%len(task.done))
@@ -65,12 +65,12 @@ func (t *visited) do(*scratch, int) { t.joined = t.joined || t.share.enter() }
 
 // Nobody joins a task for which there was no place: its caller would not wait.
 func TestPoolWithoutPlace(t *testing.T) {
-	p := newPool(2, false)
+	p := newPool(2, false, nil)
 	defer p.close()
 	for i := range p.offers {
 		p.offers[i].Store(new(share))
 	}
-	w := newWorkspace(nil, nil)
+	w := newWorkspace(nil, nil, nil)
 	task := &visited{share: &w.share}
 	p.run(w, task, 8)
 	require.False(t, task.joined)
@@ -81,8 +81,8 @@ func TestPoolWithoutPlace(t *testing.T) {
 
 // A closed pool computes on its callers.
 func TestPoolAfterClose(t *testing.T) {
-	p := newPool(3, false)
-	w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 8)}
+	p := newPool(3, false, nil)
+	w, task := newWorkspace(nil, nil, nil), &tally{done: make([]atomic.Int32, 8)}
 	p.run(w, task, 8)
 	task.require(t, 8)
 	p.close()
@@ -91,9 +91,9 @@ func TestPoolAfterClose(t *testing.T) {
 }
 
 func TestPoolAllocatesNothing(t *testing.T) {
-	p := newPool(2, false)
+	p := newPool(2, false, nil)
 	defer p.close()
-	w, task := newWorkspace(nil, nil), &tally{done: make([]atomic.Int32, 8)}
+	w, task := newWorkspace(nil, nil, nil), &tally{done: make([]atomic.Int32, 8)}
 	require.Zero(t, testing.AllocsPerRun(100, func() { p.run(w, task, 8) }))
 }
 
@@ -113,9 +113,9 @@ func BenchmarkSharing(b *testing.B) {
 	for _, rounds := range []int{100, 1000, 10000} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("rounds=%d/threads=%d", rounds, threads), func(b *testing.B) {
-				p := newPool(threads, false)
+				p := newPool(threads, false, nil)
 				defer p.close()
-				w := newWorkspace(nil, nil)
+				w := newWorkspace(nil, nil, nil)
 				var task task = busy{rounds}
 				for b.Loop() {
 					p.run(w, task, 64)

@@ -1,24 +1,53 @@
 package cpu
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/gradfusion/gradfusion/device"
 )
 
 // memory is scratch that grows to the largest size asked for and stays.
-type memory struct{ buf device.Buf }
+type memory struct {
+	buf    device.Buf
+	source *scratchRoom // nil: the Go heap
+}
+
+// scratchRoom is what the scratch of all threads of a device is cut from, so that it
+// lies side by side on huge pages, and what one purpose has outgrown serves another.
+type scratchRoom struct {
+	mu    sync.Mutex
+	arena *device.Arena
+}
+
+// ownScratch is the size from which scratch comes from a room: an arena has pages of
+// their own for what is smaller.
+const ownScratch = 64 << 10
 
 // floats returns n float32 of undefined content, aligned to a cache line.
 func (m *memory) floats(n int) []float32 {
 	if m.buf.Len < n {
-		b, err := device.HostAlloc(device.F32, n)
-		if err != nil {
-			panic(err) // sizes come from shapes whose tensors exist
-		}
-		m.buf = b
+		m.grow(n)
 	}
 	return m.buf.F32()[:n]
+}
+
+func (m *memory) grow(n int) {
+	if r := m.source; r != nil && n >= ownScratch/4 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if m.buf.Len >= ownScratch/4 {
+			r.arena.Put(m.buf)
+		}
+		m.buf = device.Buf{} // Get may panic
+		m.buf = r.arena.Get(device.F32, n)
+		return
+	}
+	b, err := device.HostAlloc(device.F32, n)
+	if err != nil {
+		panic(err) // sizes come from shapes whose tensors exist
+	}
+	m.buf = b
 }
 
 // scratch belongs to one thread.
@@ -38,6 +67,18 @@ type scratch struct {
 	windows windowRun
 
 	winograd winogradScratch
+}
+
+// from makes room the source of what is large.
+func (s *scratch) from(room *scratchRoom) {
+	a, w := &s.attention, &s.winograd
+	for _, m := range []*memory{
+		&s.image, &s.left, &s.plane, &s.wide, &s.result,
+		&a.keys, &a.values, &a.keyRows, &a.valueRows, &a.queries, &a.gradients, &a.scores, &a.scoreSlopes, &a.sums, &a.head,
+		&w.data, &w.gradient, &w.sink, &w.outside, &w.dump, &w.carry, &w.rows, &w.v, &w.m, &w.u, &w.whole, &w.temporary,
+	} {
+		m.source = room
+	}
 }
 
 // workspace is what one kernel call needs beside its arguments: a task of each
@@ -109,8 +150,10 @@ type workspace struct {
 	winogradCutChunks winogradCutChunks
 }
 
-func newWorkspace(set *kernelSet, regions *device.HostRegions) *workspace {
-	return &workspace{room: room{regions: regions}, elements: elementsTask{set: set}}
+func newWorkspace(set *kernelSet, regions *device.HostRegions, scratch *scratchRoom) *workspace {
+	w := &workspace{room: room{regions: regions}, elements: elementsTask{set: set}}
+	w.own.from(scratch)
+	return w
 }
 
 // address returns where element i of s lies. Behind the last element lies
