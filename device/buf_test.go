@@ -68,7 +68,7 @@ func TestHandleMovesWithTheSlice(t *testing.T) {
 
 // Large memory starts on a huge page, so that no part of one is left over.
 func TestLargeHostAllocStartsOnAHugePage(t *testing.T) {
-	for _, n := range []int{2 * hugePage, 2*hugePage + 4, 5*hugePage/2 + 8, 7*hugePage - 4} {
+	for _, n := range []int{hugePage, 2 * hugePage, 2*hugePage + 4, 5*hugePage/2 + 8, 7*hugePage - 4} {
 		b, err := HostAlloc(U8, n)
 		require.NoError(t, err)
 		require.Equal(t, n, b.Len)

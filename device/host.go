@@ -17,7 +17,7 @@ func HostAlloc(t Type, n int) (Buf, error) {
 		return Buf{Type: t}, nil
 	}
 	size := n * t.Size()
-	if size >= 2*hugePage {
+	if size >= hugePage {
 		return FromBytes(t, allocHuge(size)), nil
 	}
 	b := make([]byte, size+Align)
