@@ -9,6 +9,7 @@ import (
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
+	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/wire"
 )
 
@@ -163,10 +164,36 @@ func (r *reducer) remember(b *bucket) {
 		return
 	}
 	c := r.cfg.Wire
-	b.feedback = newFeedback(b.size, c.Momentum > 0)
+	vectors := 1
+	if c.Momentum > 0 {
+		vectors = 2
+	}
+	b.feedback = newFeedback(r.keep(b.size, vectors), c.Momentum > 0)
 	if c.Format == PowerSGD {
 		b.feedback.lowRank = newLowRankBucket(b, c.rank())
 	}
+}
+
+// keep gives zeroed memory for that many vectors of the elements of a bucket that has
+// no feedback yet. Those of all buckets lie in one run, as a bucket by itself is too small for huge pages, without
+// which each step would look up the place of every small one.
+func (r *reducer) keep(n, vectors int) []float32 {
+	if len(r.kept) < n*vectors {
+		all := 0
+		for _, b := range r.buckets {
+			if b.feedback == nil {
+				all += b.size
+			}
+		}
+		memory, err := device.HostAlloc(device.F32, all*vectors)
+		if err != nil { // which is for sizes that no model has
+			return make([]float32, n*vectors)
+		}
+		r.kept = memory.F32()
+	}
+	memory := r.kept[: n*vectors : n*vectors]
+	r.kept = r.kept[n*vectors:]
+	return memory
 }
 
 func (e *encodedReduction) close() {}

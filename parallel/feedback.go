@@ -28,12 +28,14 @@ type feedback struct {
 	encoded  []bool
 }
 
-func newFeedback(n int, withVelocity bool) *feedback {
-	f := &feedback{kept: make([]float32, n)}
-	if withVelocity {
-		f.velocity = make([]float32, n)
+// newFeedback keeps what it does in memory, half of which is for velocity where there
+// is one.
+func newFeedback(memory []float32, withVelocity bool) *feedback {
+	if !withVelocity {
+		return &feedback{kept: memory}
 	}
-	return f
+	n := len(memory) / 2
+	return &feedback{kept: memory[:n:n], velocity: memory[n:]}
 }
 
 // rescale makes what is kept comparable with gradients of another loss scale.

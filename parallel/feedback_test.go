@@ -106,7 +106,7 @@ func TestFeedbackLosesNothing(t *testing.T) {
 func TestTopKBeginsAsMomentum(t *testing.T) {
 	for _, nesterov := range []bool{false, true} {
 		const n, momentum = 50, 0.9
-		f := newFeedback(n, true)
+		f := newFeedback(make([]float32, 2*n), true)
 		f.momentum, f.nesterov = momentum, nesterov
 		velocity := make([]float64, n)
 		rng := rand.New(rand.NewPCG(1, 12))
@@ -132,7 +132,7 @@ func TestTopKBeginsAsMomentum(t *testing.T) {
 
 // Kept values follow the loss scale.
 func TestKeptIsRescaled(t *testing.T) {
-	f := newFeedback(3, true)
+	f := newFeedback(make([]float32, 6), true)
 	copy(f.kept, []float32{1, 2, 3})
 	copy(f.velocity, []float32{4, 5, 6})
 	f.rescale(8)
@@ -145,7 +145,7 @@ func TestKeptIsRescaled(t *testing.T) {
 // What a resumed rank keeps of elements that it does not encode any more is
 // handed to those who do, once.
 func TestOrphansAreSent(t *testing.T) {
-	f := newFeedback(4, false)
+	f := newFeedback(make([]float32, 4), false)
 	f.restored = true
 	copy(f.kept, []float32{1, 2, 3, 4})
 	grad := []float32{10, 10, 10, 10}
@@ -163,7 +163,7 @@ func TestOrphansAreSent(t *testing.T) {
 func TestFeedbackByRuns(t *testing.T) {
 	const n, momentum = 1<<17 + 1001, 0.9
 	r := rand.New(rand.NewPCG(1, 2))
-	f, top := newFeedback(n, true), wire.NewTopK(0)
+	f, top := newFeedback(make([]float32, 2*n), true), wire.NewTopK(0)
 	f.format, f.momentum = top, momentum
 	kept, velocity, gradient := make([]float32, n), make([]float32, n), make([]float32, n)
 	got, want := make([]byte, f.EncodedLen(n)), make([]byte, f.EncodedLen(n))
@@ -186,4 +186,28 @@ func TestFeedbackByRuns(t *testing.T) {
 		f.kept = append(f.kept[:0], kept...)
 		f.velocity = append(f.velocity[:0], velocity...)
 	}
+}
+
+// TestKeep: buckets that ask in any order get memory of their own, in one run.
+func TestKeep(t *testing.T) {
+	r := &reducer{buckets: []*bucket{{size: 5}, {size: 700}, {size: 3}}}
+	var all []float32
+	for i, k := range []int{1, 0, 2} {
+		b := r.buckets[k]
+		memory := r.keep(b.size, 2)
+		require.Len(t, memory, 2*b.size)
+		b.feedback = newFeedback(memory, true)
+		require.Len(t, b.feedback.kept, b.size)
+		require.Len(t, b.feedback.velocity, b.size)
+		for j := range memory {
+			require.Zero(t, memory[j])
+			memory[j] = float32(i + 1)
+		}
+		all = append(all, memory...)
+	}
+	require.Empty(t, r.kept)
+	for _, b := range r.buckets {
+		require.Equal(t, b.feedback.kept[0], b.feedback.velocity[b.size-1], "somebody else has written there")
+	}
+	require.Len(t, all, 2*708)
 }

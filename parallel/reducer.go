@@ -31,6 +31,7 @@ type reducer struct {
 	hi       int
 	count    int // leaves of the step, over all ranks
 
+	kept     []float32 // memory for what buckets keep, where a wire loses something
 	squares  []float64 // scratch of scan
 	overflow *entry    // the first that scan found in the present step
 
