@@ -23,7 +23,8 @@
 // messages interleave, so a grant waits for one frame at most and ranks that all
 // send large messages to one another make progress. Who waits for a message that
 // will come soon reads the socket itself for up to 50 us, which saves waking two
-// goroutines; it stops doing so after a few long waits.
+// goroutines; it stops doing so after a few long waits, and does not begin where
+// Config.Busy says that this would take time from a computation.
 //
 // # Broken connections
 //
