@@ -38,7 +38,7 @@ func TestProductPartsCover(t *testing.T) {
 
 func TestColumnsEach(t *testing.T) {
 	for _, c := range []struct{ columns, threads, each int }{
-		{384, 1, 128}, {384, 2, 64}, {384, 3, 128}, {1152, 2, 128}, {1024, 2, 128}, {100, 2, 64}, {1 << 20, 7, 128},
+		{384, 1, 384}, {384, 2, 192}, {384, 3, 128}, {384, 16, 64}, {1536, 2, 768}, {1152, 2, 576}, {2048, 2, 512}, {1000, 1, 512}, {100, 2, 64}, {1, 4, 64},
 	} {
 		require.Equal(t, c.each, columnsEach(c.columns, c.threads), "%+v", c)
 	}

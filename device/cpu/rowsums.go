@@ -2,17 +2,20 @@ package cpu
 
 import "github.com/gradfusion/gradfusion/device"
 
-// columnsAtOnce is how many columns a part has at most of which it passes all rows:
-// long enough a run of each row for the processor to see it coming.
-const columnsAtOnce = 128
+const (
+	// columnsAtOnce is how many columns a part has at most: a long run of each row, which
+	// the processor sees coming, for sums that stay in the first-level cache.
+	columnsAtOnce = 768
+	// columnsLeast is how many it has at least.
+	columnsLeast = 64
+)
 
-// columnsEach is how many columns each part has: fewer where parts of the most would
-// leave threads without work.
+// columnsEach is how many columns each part has: threads have equally many parts.
 func columnsEach(columns, threads int) int {
-	if parts := (columns + columnsAtOnce - 1) / columnsAtOnce; parts%threads != 0 && parts < 4*threads {
-		return columnsAtOnce / 2
-	}
-	return columnsAtOnce
+	parts := (columns + columnsAtOnce - 1) / columnsAtOnce
+	parts = (parts + threads - 1) / threads * threads
+	each := (columns + parts - 1) / parts
+	return max(columnsLeast, (each+tileColumns-1)/tileColumns*tileColumns)
 }
 
 // rowSumsTask adds up the rows of a matrix; part p is each columns.
@@ -43,10 +46,9 @@ func (t *rowSumsTask) do(s *scratch, index int) {
 	s.sums = grow(s.sums, len(out))
 	sums := s.sums
 	clear(sums)
-	const most = 64 // rows that are widened at once, a multiple of what addRows takes
 	step := t.rows
-	if t.a.halves != nil {
-		step = most
+	if t.a.halves != nil { // what is widened at once stays in the cache; addRows takes four
+		step = max(4, 8<<10/len(out)/4*4)
 	}
 	for i := 0; i < t.rows; i += step {
 		n := min(step, t.rows-i)

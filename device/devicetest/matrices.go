@@ -17,7 +17,7 @@ func matrixExperiments() []experiment {
 	for _, size := range [][3]int{
 		{1, 1, 1}, {1, 16, 16}, {2, 3, 5}, {3, 17, 1}, {4, 15, 33}, {5, 1, 31}, {6, 16, 16}, {7, 33, 17}, {12, 48, 64},
 		{13, 10, 100}, {16, 16, 0}, {97, 31, 48}, {98, 17, 513}, {5, 20, 1040}, {7, 20, 1027}, {1, 200, 785},
-		{64, 64, 128}, {50, 35, 145}, {290, 48, 160}, {33, 785, 140},
+		{64, 64, 128}, {50, 35, 145}, {290, 48, 160}, {33, 785, 140}, {400, 50, 150}, {50, 1600, 130},
 	} {
 		for variant := range 16 {
 			all = append(all, experiment{fmt.Sprintf("matmul %v/%d", size, variant), func(l *lab, k device.Kernels) {
@@ -26,14 +26,14 @@ func matrixExperiments() []experiment {
 			}})
 		}
 	}
-	for _, size := range [][3]int{{1, 1, 1}, {7, 33, 17}, {97, 31, 48}, {100, 20, 527}, {16, 16, 0}, {50, 35, 145}, {290, 48, 160}} {
+	for _, size := range [][3]int{{1, 1, 1}, {7, 33, 17}, {97, 31, 48}, {100, 20, 527}, {16, 16, 0}, {50, 35, 145}, {290, 48, 160}, {400, 50, 150}} {
 		for variant := range 16 {
 			all = append(all, experiment{fmt.Sprintf("matmul of 16 bits %v/%d", size, variant), func(l *lab, k device.Kernels) {
 				halfProduct(l, k, size, variant)
 			}})
 		}
 	}
-	for _, size := range [][2]int{{1, 1}, {3, 10}, {64, 65}, {7, 200}, {0, 5}} {
+	for _, size := range [][2]int{{1, 1}, {3, 10}, {64, 65}, {7, 200}, {9, 1000}, {0, 5}} {
 		all = append(all, experiment{fmt.Sprintf("sum rows %v", size), func(l *lab, k device.Kernels) {
 			for _, whole := range []bool{true, false} {
 				l.whole = whole
