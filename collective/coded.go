@@ -39,7 +39,8 @@ type coding struct {
 }
 
 // A piece is what is encoded at once. Encoded it fits an eager message, which
-// waits for nobody, and it is not longer than what overlaps well: an eighth of
+// waits for nobody: ranks that send some pieces ahead of the sums would else wait for
+// each other for ever. It is not longer than what overlaps well: an eighth of
 // what a rank sums, but for short ones, of which messages would be tiny.
 const (
 	codedLeast = 1 << 16
@@ -100,7 +101,7 @@ func (f *coding) cut(length int) {
 	for j := range f.columns {
 		longest = max(longest, (columns[j+1]-columns[j]+len(f.sites)-1)/len(f.sites))
 	}
-	piece := min(max(codedLeast, longest/codedTurns), codedMost)
+	piece := min(max(codedLeast, longest/codedTurns/codedGrain*codedGrain), codedMost) // as cuts are: no part is longer
 	for f.codec.EncodedLen(piece) > smallLimit && piece > codedGrain {
 		piece -= codedGrain
 	}

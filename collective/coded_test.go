@@ -67,6 +67,16 @@ func TestCodedTwin(t *testing.T) {
 	}
 }
 
+// TestCodedLengths: ranks that send pieces ahead of the sums do not wait for each other,
+// of whatever length pieces would be.
+func TestCodedLengths(t *testing.T) {
+	const length = 1_120_690
+	zeros := [][]float32{make([]float32, length), make([]float32, length)}
+	for _, got := range codedSums(t, alone(2), collective.GroupConfig{}, wire.NewTopK(.35), zeros) {
+		require.Equal(t, zeros[0], got)
+	}
+}
+
 func codedSums(t *testing.T, hosts [][]int, config collective.GroupConfig, format wire.Format, values [][]float32) [][]float32 {
 	out := make([][]float32, len(values))
 	var all errgroup.Group
