@@ -32,7 +32,7 @@ func (t *Transport) linger(patient bool) {
 			case <-l.parted:
 				cut = cutOffLooks
 			case now := <-look.C:
-				moved, over := p.look(now, t.moved(), t.taken())
+				moved, over := p.look(p.own(now), t.moved(), t.taken(), t.owed)
 				if cut++; !l.sockets[0].cutOff() || moved && patient {
 					cut = 0
 				}
@@ -50,27 +50,37 @@ type waiting struct {
 	start       time.Time
 	moving      time.Time // when something last moved
 	sum         uint64    // Transport.moved then
-	taken, owed uint64    // bytes at the start: taken by peers' hosts, and still to be
 	from        time.Time // the start, or that of a new connection, which counts anew
+	taken, owed uint64    // bytes then: taken by peers' hosts, and still to be
+	last        uint64    // bytes taken when it last looked
+	seen, clock time.Time // what own was told last, and has said
+}
+
+// own is the time as it passes for this process: while that does not get to run, nor
+// does what moves for it, and nothing can be said of peers.
+func (p *waiting) own(now time.Time) time.Time {
+	p.clock = p.clock.Add(min(now.Sub(p.seen), 2*lookTime))
+	p.seen = now
+	return p.clock
 }
 
 func (t *Transport) newWaiting(now time.Time) *waiting {
-	p := &waiting{limit: t.patience, start: now, moving: now, from: now, sum: t.moved(), taken: t.taken()}
-	for _, s := range t.sockets() {
-		p.owed += s.owed()
+	return &waiting{
+		limit: t.patience, start: now, moving: now, from: now, seen: now, clock: now,
+		sum: t.moved(), taken: t.taken(), owed: t.owed(),
 	}
-	return p
 }
 
-// look is told what Transport.moved and taken are now.
-func (p *waiting) look(now time.Time, sum, taken uint64) (moved, over bool) {
+// look is told what Transport.moved and taken are now, and asks for owed where it has to.
+func (p *waiting) look(now time.Time, sum, taken uint64, owed func() uint64) (moved, over bool) {
 	moved = sum != p.sum
 	if moved {
 		p.moving, p.sum = now, sum
 	}
-	if taken < p.taken {
-		p.from, p.taken = now, taken
+	if taken < p.last {
+		p.from, p.taken, p.owed = now, taken, owed()
 	}
+	p.last = taken
 	waited := now.Sub(p.start)
 	if now.Sub(p.moving) >= lingerTime || waited >= p.limit {
 		return moved, true
@@ -98,6 +108,14 @@ func (t *Transport) moved() (sum uint64) {
 func (t *Transport) taken() (sum uint64) {
 	for _, s := range t.sockets() {
 		sum += s.taken()
+	}
+	return sum
+}
+
+// owed is how many bytes they have not taken, where the kernel tells.
+func (t *Transport) owed() (sum uint64) {
+	for _, s := range t.sockets() {
+		sum += s.owed()
 	}
 	return sum
 }

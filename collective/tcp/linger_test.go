@@ -65,7 +65,7 @@ func trickling(_ *rand.Rand, to, from net.Conn) {
 	}
 }
 
-// TestPatience: what moves is waited for, if it can be done in time.
+// TestWaiting: what moves is waited for, if it can be done in time.
 func TestWaiting(t *testing.T) {
 	const second = uint64(1)
 	for _, tt := range []struct {
@@ -80,6 +80,12 @@ func TestWaiting(t *testing.T) {
 		{"just in time", 590, func(s uint64) uint64 { return 10 * s }, 60},
 		{"just too late", 610, func(s uint64) uint64 { return 10 * s }, 5},
 		{"slower later", 1000, func(s uint64) uint64 { return min(s, 5)*60 + s*4 }, 24}, // 604 are left, at 16.5 a second 36.6 s of 36
+		{"a new connection, of the last 220", 1000, func(s uint64) uint64 {
+			if s < 40 {
+				return 20 * s
+			}
+			return min(20*(s-40), 220)
+		}, 52},
 		{"more than is known", 10, func(s uint64) uint64 { return 20 * s }, 60},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,13 +93,30 @@ func TestWaiting(t *testing.T) {
 			p := &waiting{limit: time.Minute, start: start, moving: start, from: start, owed: tt.owed}
 			for s := second; ; s++ {
 				taken := tt.taken(s)
-				if _, over := p.look(start.Add(time.Duration(s)*time.Second), taken, taken); over {
+				if _, over := p.look(start.Add(time.Duration(s)*time.Second), taken, taken, func() uint64 { return 220 }); over {
 					require.EqualValues(t, tt.seconds, s)
 					return
 				}
 			}
 		})
 	}
+}
+
+// TestWaitingWithoutProcessor: a process that did not get to run for long has not waited
+// for its peers so long.
+func TestWaitingWithoutProcessor(t *testing.T) {
+	start := time.Now()
+	p := &waiting{limit: time.Minute, start: start, moving: start, from: start, seen: start, clock: start, owed: 100}
+	nothing := func(now time.Time) bool {
+		_, over := p.look(p.own(now), 0, 0, func() uint64 { return 0 })
+		return over
+	}
+	late := start.Add(time.Hour)
+	require.False(t, nothing(late))
+	for i := 1; i < 18; i++ {
+		require.False(t, nothing(late.Add(time.Duration(i)*lookTime)))
+	}
+	require.True(t, nothing(late.Add(18*lookTime)))
 }
 
 // slow forwards so many bytes a second and keeps few of them.
