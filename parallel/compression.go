@@ -175,8 +175,9 @@ func (r *reducer) remember(b *bucket) {
 }
 
 // keep gives zeroed memory for that many vectors of the elements of a bucket that has
-// no feedback yet. Those of all buckets lie in one run, as a bucket by itself is too small for huge pages, without
-// which each step would look up the place of every small one.
+// no feedback yet. Those of all buckets lie in one run, as a bucket by itself is too
+// small for huge pages, without which each step would look up the place of every small
+// one.
 func (r *reducer) keep(n, vectors int) []float32 {
 	if len(r.kept) < n*vectors {
 		all := 0
