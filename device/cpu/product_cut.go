@@ -44,7 +44,7 @@ func (t *productTask) setRows(rows int) {
 // sum of. Several threads get equally many parts of about as many rows, and some to
 // spare, as far as each part has enough rows to share what it reads of the right side.
 func (t *productTask) cutParts(threads int) {
-	units := (t.left.count + partRows - 1) / partRows
+	units := cells(t.left.count)
 	t.setRows(min(productPartsRows, units*partRows))
 	if threads > 1 {
 		least, fewest, rowsLeast := productPartsEach*threads, t.blocks, productPartsLeast
@@ -69,5 +69,15 @@ func (t *productTask) cutParts(threads int) {
 			t.groups = max(t.groups, min((t.panels+1)/2, (least+t.blocks-1)/t.blocks))
 		}
 	}
+	t.parts = t.groups * t.blocks
+}
+
+// cells is how many times partRows the rows are.
+func cells(rows int) int { return (rows + partRows - 1) / partRows }
+
+// cutCells makes parts of a panel and partRows rows each, whatever the threads.
+func (t *productTask) cutCells() {
+	t.setRows(partRows)
+	t.groups = t.panels
 	t.parts = t.groups * t.blocks
 }

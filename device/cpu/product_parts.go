@@ -27,7 +27,7 @@ type productParts struct {
 	chunks    int       // of steps; the last one may be filled up with zeros
 	cutLeft   []float32 // parts of all rows by units of partRows, or nil
 	cutRight  []float32 // parts of all panels, or nil where each part of the product cuts its own
-	notFinite []bool    // by part: left to tiles, which pass infinities on as they should be
+	notFinite []bool    // by panel and partRows rows: left to tiles, which pass infinities on as they should be
 }
 
 // inParts decides from the shape alone.
@@ -41,7 +41,7 @@ func (k *kernels) runProductParts(w *workspace) {
 	t.panels = panels(t.right.count)
 	t.cutParts(k.pool.threads)
 	t.tables(w)
-	w.notFinite = grow(w.notFinite, t.parts)
+	w.notFinite = grow(w.notFinite, t.panels*cells(t.left.count))
 	clear(w.notFinite)
 	*q = productParts{productTask: t, chunks: (t.d.K + partDepth - 1) / partDepth, notFinite: w.notFinite}
 	if t.rightOnce() {
@@ -56,6 +56,8 @@ func (k *kernels) runProductParts(w *workspace) {
 	}
 	k.pool.run(w, q, t.parts)
 	if slices.Contains(q.notFinite, true) {
+		t.cutCells()
+		t.tables(w)
 		k.packLeft(w)
 		t.packed = k.packSide(w, t.right)
 		w.productAgain = productAgain{q}
@@ -106,18 +108,47 @@ func (t *productParts) do(s *scratch, index int) {
 	for from := 0; from < t.chunks; from += partsChunks {
 		t.multiply(s, &p, count, from, min(partsChunks, t.chunks-from))
 	}
+	p.rows = t.rows[:count]
+	if t.finite(&p) {
+		t.store(s, &p)
+	} else {
+		t.storeCells(s, &p)
+	}
+}
+
+// finite reports whether all sums of p are finite and not too large to be added up.
+func (t *productParts) finite(p *part) bool {
 	for i := range p.hi - p.lo {
-		if sum := t.set.sum(p.lines[i*t.rowsOf*tileColumns:][:count*tileColumns]); sum-sum != 0 {
-			t.notFinite[index] = true
-			return
+		if sum := t.set.sum(p.lines[i*t.rowsOf*tileColumns:][:len(p.rows)*tileColumns]); sum-sum != 0 {
+			return false
 		}
 	}
-	p.rows = t.rows[:count]
-	t.open(s, &p)
+	return true
+}
+
+// store brings the sums of p to C.
+func (t *productParts) store(s *scratch, p *part) {
+	t.open(s, p)
 	if !t.turned {
-		t.copyLines(s, &p)
+		t.copyLines(s, p)
 	}
-	t.finish(&p)
+	t.finish(p)
+}
+
+// storeCells is store for what of p is finite, a panel and partRows rows at a time,
+// and notes what is not.
+func (t *productParts) storeCells(s *scratch, p *part) {
+	for panel := p.lo; panel < p.hi; panel++ {
+		for row := 0; row < len(p.rows); row += partRows {
+			cell := part{lo: panel, hi: panel + 1, first: p.first + row, rows: p.rows[:min(partRows, len(p.rows)-row)]}
+			cell.lines = p.lines[((panel-p.lo)*t.rowsOf+row)*tileColumns:]
+			if slices.ContainsFunc(cell.lines[:len(cell.rows)*tileColumns], func(v float32) bool { return v-v != 0 }) {
+				t.notFinite[panel*cells(t.left.count)+cell.first/partRows] = true
+			} else {
+				t.store(s, &cell)
+			}
+		}
+	}
 }
 
 // multiply adds the products of chunks from the chunk from on to the lines of p,
