@@ -43,7 +43,7 @@ func TestCodedTwin(t *testing.T) {
 			}
 			var first []float32
 			for _, config := range []collective.GroupConfig{{}, {Links: slow}, {Links: slow, Packed: collective.PackAcrossHosts}} {
-				for _, got := range codedSums(t, hosts, config, format, values) {
+				for _, got := range codedSums(t, hosts, config, func() wire.Format { return wire.NewHalf(bfloat) }, values) {
 					if first == nil {
 						first = got
 					}
@@ -72,18 +72,18 @@ func TestCodedTwin(t *testing.T) {
 func TestCodedLengths(t *testing.T) {
 	const length = 1_120_690
 	zeros := [][]float32{make([]float32, length), make([]float32, length)}
-	for _, got := range codedSums(t, alone(2), collective.GroupConfig{}, wire.NewTopK(.35), zeros) {
+	for _, got := range codedSums(t, alone(2), collective.GroupConfig{}, func() wire.Format { return wire.NewTopK(.35) }, zeros) {
 		require.Equal(t, zeros[0], got)
 	}
 }
 
-func codedSums(t *testing.T, hosts [][]int, config collective.GroupConfig, format wire.Format, values [][]float32) [][]float32 {
+func codedSums(t *testing.T, hosts [][]int, config collective.GroupConfig, format func() wire.Format, values [][]float32) [][]float32 {
 	out := make([][]float32, len(values))
 	var all errgroup.Group
 	for r, g := range pacedGroups(t, hosts, config) {
 		all.Go(func() error {
 			out[r] = append([]float32(nil), values[r]...)
-			call := collective.Call{Kind: plan.AllReduce, In: device.FromF32(out[r]), Codec: &wire.Codec{Format: format}}
+			call := collective.Call{Kind: plan.AllReduce, In: device.FromF32(out[r]), Codec: &wire.Codec{Format: format()}}
 			return collective.Run(context.Background(), g, call)
 		})
 	}
