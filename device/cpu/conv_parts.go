@@ -198,8 +198,9 @@ func (t *convParts) multiply(s *scratch, b *convBlock, from, chunks int) {
 	}
 }
 
-// finish stores the i-th image of b. Where a number is not finite its rows are
-// computed by tiles, which pass infinities on as they should be.
+// finish stores the i-th image of b. Where a number of a panel is not finite its rows
+// are computed by tiles, which pass infinities on as they should be: of that panel
+// alone, as how many make a group goes by the threads.
 func (t *convParts) finish(s *scratch, b *convBlock, i int) {
 	rows, count := len(b.rows), b.count()
 	planes := t.panels // from one image to the next
@@ -207,17 +208,13 @@ func (t *convParts) finish(s *scratch, b *convBlock, i int) {
 		planes = b.hi - b.lo
 	}
 	out := b.out[i*planes*t.outPlane:]
-	for p := range b.hi - b.lo {
-		if sum := t.set.sum(b.c[(p*count+i*rows)*block:][:rows*block]); sum-sum == 0 {
-			continue
-		}
-		for p := b.lo; p < b.hi; p += tilePanels {
-			t.runPhase(s, &b.phase, p, min(tilePanels, b.hi-p), b.in[i*b.length:], out[(p-b.lo)*t.outPlane:])
-		}
-		return
-	}
 	for p := b.lo; p < b.hi; p++ {
-		t.store(out[(p-b.lo)*t.outPlane:][:t.outPlane], b.c[((p-b.lo)*count+i*rows)*block:], p, b.rows)
+		lines, plane := b.c[((p-b.lo)*count+i*rows)*block:], out[(p-b.lo)*t.outPlane:][:t.outPlane]
+		if sum := t.set.sum(lines[:rows*block]); sum-sum == 0 {
+			t.store(plane, lines, p, b.rows)
+		} else {
+			t.runPhase(s, &b.phase, p, 1, b.in[i*b.length:], plane)
+		}
 	}
 }
 
