@@ -46,7 +46,7 @@ test-ascend-arm64: ## call arm64 libraries as arm64, under qemu-user, with aarch
 		$(test_arm64) -tags ascend -short -run '^(TestConformance|TestPinned|TestReduceHalves|TestVersion|TestCopies|TestEvents|TestErrorText|TestExactSums)$$' ./device/ascend/... ./collective/hccl
 
 race: ## run the tests of concurrent packages under the race detector
-	go test -race -short $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule)
+	go test -race -short -timeout 30m $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule)
 
 bench: ## run all benchmarks, one package after the other
 	go test -p 1 -run '^$$' -bench . -benchmem ./...

@@ -80,10 +80,9 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfVariants: what is configured changes nothing of the contract.
 func TestConformanceOfVariants(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"three sockets": func(c *Config) { c.Sockets, c.Segment, c.Buffer = 3, 100_000, 1<<20 },
-		"checksums":     func(c *Config) { c.Checksum, c.Retry = true, 3 },
-		"busy":          func(c *Config) { c.Busy = true },
-		"encrypted":     func(c *Config) { c.TLS, c.Sockets, c.Retry = &TLS{}, 2, 3 },
+		"three sockets":   func(c *Config) { c.Sockets, c.Segment, c.Buffer = 3, 100_000, 1<<20 },
+		"checksums, busy": func(c *Config) { c.Checksum, c.Retry, c.Busy = true, 3, true },
+		"encrypted":       func(c *Config) { c.TLS, c.Sockets, c.Retry = &TLS{}, 2, 3 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			connect := func(tb testing.TB, n int) []collective.Transport {
