@@ -186,8 +186,9 @@ func (r *reducer) keep(n, vectors int) []float32 {
 				all += b.size
 			}
 		}
-		memory, err := device.HostAlloc(device.F32, max(all, n)*vectors) // n: the bucket may not be among them yet
-		if err != nil {                                                  // which is for sizes that no model has
+		// The bucket may not be among them yet.
+		memory, err := device.HostAlloc(device.F32, max(all, n)*vectors)
+		if err != nil { // which is for sizes that no model has
 			return make([]float32, n*vectors)
 		}
 		r.kept = memory.F32()
