@@ -37,8 +37,7 @@ type figures struct {
 	lossFirst  *float64
 	lossLast   *float64
 	gradFirst  *string
-	first      []parallel.Named // gradients to be hashed for gradFirst
-	hashing    sync.WaitGroup   // likewise, under way
+	hashing    sync.WaitGroup // for gradFirst
 	firstStep  time.Duration
 	samples    int           // of the steps after the warm-up, or of all until then
 	elapsed    time.Duration // likewise
@@ -62,6 +61,7 @@ func newFigures(s *session) (*figures, error) {
 // begin starts a step. What was recorded since the last one belongs to no step,
 // but for parameters and sums on their way from the last to the next.
 func (f *figures) begin() {
+	f.hashing.Wait()
 	f.lost += f.events.Drain(func(span observe.Span) {
 		if strings.HasPrefix(span.Name, parallel.ParametersLabel) || strings.HasPrefix(span.Name, parallel.BucketLabel) {
 			f.times.Add(span)
@@ -163,8 +163,25 @@ func (f *figures) scalars(step int, values ...scalar) error {
 	return nil
 }
 
+// hashGradients hashes the gradients of the first step: whole ones beside the
+// update, which reads them only, and the next step waits for it.
+func (s *session) hashGradients(ctx context.Context) error {
+	g, err := s.fusion.Gradients(ctx)
+	if err != nil {
+		return err
+	}
+	f, hash := s.figures, ""
+	f.gradFirst = &hash
+	if s.cutOverRanks() {
+		hash, err = s.gradientsHash(ctx, g)
+		return err
+	}
+	f.hashing.Go(func() { hash = parallel.Hash(g) })
+	return nil
+}
+
 func (f *figures) close() error {
-	f.hashed()
+	f.hashing.Wait()
 	var err error
 	if f.lines != nil {
 		err = f.lines.Close()
@@ -178,7 +195,6 @@ func (f *figures) close() error {
 // summary fills in everything but the hashes of the end.
 func (f *figures) summary(ctx context.Context, s *session) (*metrics.Summary, error) {
 	f.begin()
-	f.hashed()
 	rss, err := largest(ctx, s.comm, resident()/(1<<20))
 	if err != nil {
 		return nil, err

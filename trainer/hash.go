@@ -2,9 +2,7 @@ package trainer
 
 import (
 	"context"
-	"slices"
 
-	"github.com/gradfusion/gradfusion/nn"
 	"github.com/gradfusion/gradfusion/parallel"
 )
 
@@ -52,51 +50,4 @@ func (s *session) gradientsHash(ctx context.Context, gradients []parallel.Named)
 		return nil
 	})
 	return h.Sum(), err
-}
-
-// hashGradients sees to the hash of the first step's gradients.
-func (s *session) hashGradients(ctx context.Context) (err error) {
-	g, err := s.fusion.Gradients(ctx)
-	if err != nil {
-		return err
-	}
-	f, hash := s.figures, ""
-	f.gradFirst = &hash
-	if s.cutOverRanks() {
-		hash, err = s.gradientsHash(ctx, g)
-		return err
-	}
-	f.first = g
-	return nil
-}
-
-// hashFirst hashes the gradients of the first step beside what comes after it,
-// which reads them only, up to the next backward pass.
-func (f *figures) hashFirst() {
-	if g := f.first; g != nil {
-		f.hashing.Go(func() { *f.gradFirst = parallel.Hash(g) })
-	}
-}
-
-// hashed waits for that.
-func (f *figures) hashed() {
-	f.hashing.Wait()
-	f.first = nil
-}
-
-// beginHashed waits for the hash where a step may write gradients before a loss is
-// computed: those of frozen parameters, and of a rank without samples.
-func (s *session) beginHashed() {
-	frozen := func(p *nn.Param) bool { return p.Frozen }
-	if f := s.figures; f.first != nil && (s.comm.Size() > 1 || slices.ContainsFunc(nn.Params(s.blocks), frozen)) {
-		f.hashed()
-	}
-}
-
-// lossHashed is the job's loss, after which gradients are written.
-func (s *session) lossHashed(t *nn.Tape, out []*nn.Var, b parallel.Batch) *nn.Var {
-	if s.figures.first != nil {
-		s.figures.hashed()
-	}
-	return s.loss(t, out, b)
 }

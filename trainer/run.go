@@ -211,7 +211,6 @@ func (s *session) train(ctx context.Context) (stopped bool, err error) {
 func (s *session) step(ctx context.Context, index int) error {
 	samples := s.sampler.Size(index)
 	s.figures.begin()
-	s.beginHashed()
 	if s.planned(index + 1) {
 		s.fusion.Average()
 	}
@@ -236,11 +235,7 @@ func (s *session) step(ctx context.Context, index int) error {
 		return err
 	}
 	s.warnSingles()
-	if err := s.figures.end(s, index+1, samples, o, float64(rate)); err != nil {
-		return err
-	}
-	s.figures.hashFirst()
-	return nil
+	return s.figures.end(s, index+1, samples, o, float64(rate))
 }
 
 func (s *session) emit(e Event) {

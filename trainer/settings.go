@@ -47,7 +47,7 @@ func alone() collective.Comm {
 
 func (s *session) executorConfig() parallel.ExecutorConfig {
 	c := parallel.ExecutorConfig{
-		Fusion: s.fusion, Device: s.device, Loss: s.lossHashed,
+		Fusion: s.fusion, Device: s.device, Loss: s.loss,
 		Seed: s.cfg.Train.Seed, Recompute: s.recomputes(), Precision: s.precision(), Expect: s.expect,
 		Wire:   s.activationWire(),
 		Events: s.job.Events,
