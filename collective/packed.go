@@ -63,13 +63,40 @@ func PackingPays(ctx context.Context, t Transport, links plan.Links) (bool, erro
 	if rate := links.Across.BytesPerSecond; len(t.Hosts()) < 2 || rate <= 0 || rate >= packingBelow {
 		return false, nil
 	}
-	fast := []byte{0}
-	if pack.Fast() {
-		fast[0] = 1
+	return onAll(ctx, t, pack.Fast())
+}
+
+// onAll has rank 0 take from all others whether something is so on them, and tell them
+// whether it is so on all.
+func onAll(ctx context.Context, t Transport, here bool) (bool, error) {
+	with := func(peer int, err error) (bool, error) {
+		return false, fmt.Errorf("rank %d compares processors with rank %d: %w", t.Rank(), peer, err)
 	}
-	all := []byte{fast[0]}
-	err := throughFirst(ctx, t, "compares how fast it packs", fast, all, func(_ int, other []byte) { all[0] &= other[0] })
-	return err == nil && all[0] == 1, err
+	all, theirs := []byte{0}, []byte{0}
+	if here {
+		all[0] = 1
+	}
+	if t.Rank() != 0 {
+		if err := t.Send(ctx, 0, linkTag, all); err != nil {
+			return with(0, err)
+		}
+		if err := t.Recv(ctx, 0, linkTag, all); err != nil {
+			return with(0, err)
+		}
+		return all[0] == 1, nil
+	}
+	for r := 1; r < t.Size(); r++ {
+		if err := t.Recv(ctx, r, linkTag, theirs); err != nil {
+			return with(r, err)
+		}
+		all[0] &= theirs[0]
+	}
+	for r := 1; r < t.Size(); r++ {
+		if err := t.Send(ctx, r, linkTag, all); err != nil {
+			return with(r, err)
+		}
+	}
+	return all[0] == 1, nil
 }
 
 // newPacking is what goes in one direction in the group goes by.

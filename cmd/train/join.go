@@ -63,8 +63,9 @@ func (j *job) join(ctx context.Context, place launch.Place) error {
 
 // connect links this rank to the others.
 func (j *job) connect(ctx context.Context, place launch.Place) (l *link, err error) {
+	computing := max(place.LocalSize, 1) * trainer.Threads(j.config, place.LocalSize)
 	err = j.early(ctx, func(ctx context.Context) (err error) {
-		l, err = connect(ctx, place, j.config, trainer.Threads(j.config, place.LocalSize)*max(place.LocalSize, 1) >= runtime.NumCPU())
+		l, err = connect(ctx, place, j.config, computing >= runtime.NumCPU())
 		return err
 	})
 	return l, err

@@ -61,10 +61,11 @@ const besides = 2
 // process compute on all their threads, of the ranks of this host. Who sets
 // GOMAXPROCS knows better.
 func (j *job) makeRoom(ranks, local int) {
-	room := ranks*trainer.Threads(j.config, local) + besides
+	spare := besides
 	if runtime.NumCPU() == 1 { // more of them would only take turns on it
-		room = ranks*trainer.Threads(j.config, local) + 1
+		spare = 1
 	}
+	room := ranks*trainer.Threads(j.config, local) + spare
 	if lookup(j.environ)("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < room {
 		runtime.GOMAXPROCS(room)
 	}

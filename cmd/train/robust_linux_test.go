@@ -131,11 +131,12 @@ func TestDifferentWays(t *testing.T) {
 	for _, c := range []struct{ key, first, second string }{
 		{"collective.transport", "shm", "tcp"},
 		{"collective.algorithm", "ring", "tree"},
+		{"collective.pack", "auto", "true"},
 	} {
 		port := freePort(t)
-		ranks, words := make([]*exec.Cmd, 2), make([]bytes.Buffer, 2)
-		for r, value := range []string{c.first, c.second} {
-			ranks[r] = start(t, []string{"RANK=" + strconv.Itoa(r), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port},
+		ranks, words := make([]*exec.Cmd, 3), make([]bytes.Buffer, 3)
+		for r, value := range []string{c.first, c.first, c.second} {
+			ranks[r] = start(t, []string{"RANK=" + strconv.Itoa(r), "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port},
 				strings.Fields(short+" -set observe.run_dir= -set collective.timeout=5m -set "+c.key+"="+value))
 			ranks[r].Stderr = &words[r]
 			require.NoError(t, ranks[r].Start())
@@ -143,7 +144,7 @@ func TestDifferentWays(t *testing.T) {
 		for r := range ranks {
 			require.Equal(t, exitUsage, code(ranks[r].Wait()), &words[r])
 			one := strings.Join(strings.Fields(words[r].String()), " ")
-			require.Contains(t, one, fmt.Sprintf("the ranks differ: rank 0 has %q, rank 1 has %q", c.key+": "+c.first, c.key+": "+c.second))
+			require.Contains(t, one, fmt.Sprintf("the ranks differ: rank 0 has %q, rank 2 has %q", c.key+": "+c.first, c.key+": "+c.second))
 		}
 	}
 }

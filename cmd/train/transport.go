@@ -125,15 +125,6 @@ func (l *link) measure(ctx context.Context, c *config.Collective) (err error) {
 	if l.links, err = collective.MeasureLinks(ctx, l.transport); err != nil {
 		return err
 	}
-	if len(l.transport.Hosts()) > 1 || l.name == "tcp" {
-		setting, err := c.Pack.MarshalText()
-		if err != nil {
-			return err
-		}
-		if err := collective.AgreeOnPacking(ctx, l.transport, string(setting)); err != nil {
-			return err
-		}
-	}
 	l.packed, err = l.packing(ctx, c)
 	return err
 }

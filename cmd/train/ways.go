@@ -15,8 +15,11 @@ import (
 // understand each other's first call, in which all other settings are compared. All
 // ranks get the same error.
 func compareWays(ctx context.Context, place launch.Place, s *store.Client, c *config.Config) error {
-	const lines = 2
-	own := fmt.Sprintf("collective.transport: %s\ncollective.algorithm: %s", c.Collective.Transport, c.Collective.Algorithm)
+	pack, err := c.Collective.Pack.MarshalText()
+	if err != nil {
+		return err
+	}
+	own := fmt.Sprintf("collective.transport: %s\ncollective.algorithm: %s\ncollective.pack: %s", c.Collective.Transport, c.Collective.Algorithm, pack)
 	keys := make([]string, place.Size)
 	for rank := range keys {
 		keys[rank] = fmt.Sprintf("%s/ways/%d", place.Job, rank)
@@ -28,9 +31,9 @@ func compareWays(ctx context.Context, place launch.Place, s *store.Client, c *co
 	if err != nil {
 		return fmt.Errorf("rank %d of %d compares how ranks are to meet: %w", place.Rank, place.Size, err)
 	}
-	first := strings.SplitN(string(all[0]), "\n", lines)
+	first := strings.Split(string(all[0]), "\n")
 	for rank, text := range all {
-		for i, line := range strings.SplitN(string(text), "\n", lines) {
+		for i, line := range strings.Split(string(text), "\n") {
 			if i < len(first) && line == first[i] {
 				continue
 			}

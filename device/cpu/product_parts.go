@@ -225,7 +225,13 @@ func (t *productParts) cutRows(s *scratch, a []float32, first, n, from, chunks i
 func (t *productParts) cutPanels(s *scratch, dst []float32, panelLen, lo, hi, from, chunks int) {
 	right := &t.right
 	k, end := from*partDepth, min((from+chunks)*partDepth, t.d.K)
-	for p := lo; right.along && p < hi; p++ {
+	if !right.along {
+		for c := range chunks {
+			t.cutLines(s, dst[c*panelWords:], panelLen, lo, hi, k+c*partDepth, min(partDepth, end-k-c*partDepth))
+		}
+		return
+	}
+	for p := lo; p < hi; p++ {
 		column := p * tileColumns
 		width := min(tileColumns, right.count-column)
 		data, stride := right.rows(&s.wide, column, width, k, end)
@@ -236,9 +242,6 @@ func (t *productParts) cutPanels(s *scratch, dst []float32, panelLen, lo, hi, fr
 			line := lines[c*partDepth*tileColumns:]
 			t.set.parts.split(dst[(p-lo)*panelLen+c*panelWords:], line, line[half*tileColumns:], tileColumns, panelWords/3, half)
 		}
-	}
-	for c := 0; !right.along && c < chunks; c++ {
-		t.cutLines(s, dst[c*panelWords:], panelLen, lo, hi, k+c*partDepth, min(partDepth, end-k-c*partDepth))
 	}
 }
 
