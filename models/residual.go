@@ -50,13 +50,24 @@ func (b *residual) Forward(t *nn.Tape, in []*nn.Var) []*nn.Var {
 	x := nn.Only(b.name, in)
 	y, last := x, len(b.convs)-1
 	for i := range last {
-		y = b.norms[i].Fused(t, b.convs[i].Forward(t, y), nil, device.ReLU)
+		y = b.norms[i].Fused(t, b.convolve(t, i, y), nil, device.ReLU)
 	}
-	y = b.convs[last].Forward(t, y)
+	y = b.convolve(t, last, y)
 	if short := b.shortcut(t, x); short != x {
 		return t.List(b.norms[last].FusedOver(t, y, short, device.ReLU))
 	}
 	return t.List(b.norms[last].Fused(t, y, x, device.ReLU))
+}
+
+// convolve applies convolution i to y, which only the first of them shares with
+// others. Inputs of the further ones are made again in the backward pass of a bottleneck,
+// which saves a tenth of ResNet-50's memory.
+func (b *residual) convolve(t *nn.Tape, i int, y *nn.Var) *nn.Var {
+	z := b.convs[i].Forward(t, y)
+	if i > 0 && len(b.convs) > 2 {
+		t.Forget(y)
+	}
+	return z
 }
 
 func (b *residual) shortcut(t *nn.Tape, x *nn.Var) *nn.Var {

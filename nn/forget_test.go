@@ -10,22 +10,28 @@ import (
 	"github.com/gradfusion/gradfusion/nn/nntest"
 )
 
-// lean is a stem whose normalised images go to a pool alone, and a sum with a
-// normalised shortcut; without spare everything is kept.
+// lean is a stem whose normalised images go to a pool alone, others that go to a
+// convolution alone, and a sum with a normalised shortcut; without spare everything
+// is kept.
 func lean(spare bool) nntest.Case {
 	stem, main, short := nn.NewBatchNorm2d("stem", 20, nn.BatchNormConfig{}), nn.NewBatchNorm2d("main", 20, nn.BatchNormConfig{}), nn.NewBatchNorm2d("short", 20, nn.BatchNormConfig{})
 	pool := nn.NewMaxPool2d("pool", nn.PoolConfig{Window: nn.Square(2)})
+	inner := nn.NewBatchNorm2d("inner", 20, nn.BatchNormConfig{})
+	conv := nn.NewConv2d("conv", 20, 20, nn.Square(3), nn.ConvConfig{Padding: nn.Square(1)})
 	return nntest.Case{
-		Layers: []nn.Layer{stem, main, short}, Inputs: []nn.Shape{nn.Image(2, 20, 4, 4)}, Fill: nntest.Spaced,
+		Layers: []nn.Layer{stem, inner, conv, main, short}, Inputs: []nn.Shape{nn.Image(2, 20, 4, 4)}, Fill: nntest.Spaced,
 		Apply: func(t *nn.Tape, in []*nn.Var) *nn.Var {
 			wide := stem.Fused(t, in[0], nil, device.ReLU)
 			x := pool.Forward(t, wide)
+			narrow := inner.Fused(t, x, nil, device.ReLU)
+			y := conv.Forward(t, narrow)
 			sum := main.Fused
 			if spare {
 				t.Forget(wide)
+				t.Forget(narrow)
 				sum = main.FusedOver
 			}
-			return sum(t, x, short.Forward(t, x), device.ReLU)
+			return sum(t, y, short.Forward(t, x), device.ReLU)
 		},
 	}
 }

@@ -198,7 +198,6 @@ func (op *batchNormOp) compute(t *Tape) {
 	if ownX {
 		t.arena.Put(dx)
 	}
-	op.factor, op.offset = device.Buf{}, device.Buf{} // which may be the parameters' memory, and this record stays
 }
 
 func (op *batchNormOp) BackwardInput(t *Tape) { op.compute(t) }
@@ -209,4 +208,5 @@ func (op *batchNormOp) BackwardWeight(t *Tape) {
 		t.give(op.shift, op.dshift)
 		t.give(op.scale, op.dscale)
 	}
+	op.factor, op.offset = device.Buf{}, device.Buf{} // which may be the parameters' memory, and this record stays
 }

@@ -102,7 +102,11 @@ func (op *convOp) BackwardWeight(t *Tape) {
 	if op.w.NeedsGrad() {
 		dw, accumulate := t.GradOf(op.w)
 		d.Accumulate = accumulate
-		t.kernels.ConvBackwardWeight(d, dw, op.in, dy)
+		in := op.in
+		if in.Type == op.x.Value.Type {
+			in = t.restored(op.x)
+		}
+		t.kernels.ConvBackwardWeight(d, dw, in, dy)
 		t.Deliver(op.w)
 	}
 }
