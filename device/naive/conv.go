@@ -15,103 +15,106 @@ func xImage(d device.Conv) image { return image{d.XLayout, d.C, d.H, d.W} }
 
 func yImage(d device.Conv) image { return image{device.Blocked16, d.K, d.OutH(), d.OutW()} }
 
-// weightAt returns the offset of w[k][c][r][s], c counting from the first
-// channel of k's group.
-func weightAt(d device.Conv, k, c, r, s int) int { return ((k*d.GroupC()+c)*d.R+r)*d.S + s }
+// tap is a product that a convolution adds up for each pair of channels: an output
+// pixel, a weight and an input pixel.
+type tap struct{ out, weight, in int }
+
+// taps lists the products inside the image, by output pixel and then by weight.
+func taps(d device.Conv) []tap {
+	var all []tap
+	for oy := range d.OutH() {
+		for ox := range d.OutW() {
+			for r := range d.R {
+				for s := range d.S {
+					y, x := oy*d.StrideH+r*max(1, d.DilateH)-d.PadH, ox*d.StrideW+s*max(1, d.DilateW)-d.PadW
+					if y >= 0 && y < d.H && x >= 0 && x < d.W {
+						all = append(all, tap{oy*d.OutW() + ox, r*d.S + s, y*d.W + x})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// weightsAt returns the taps of w[k][c], c counting from the first channel of k's
+// group.
+func weightsAt(d device.Conv, w []float32, k, c int) []float32 {
+	at := (k*d.GroupC() + c) * d.R * d.S
+	return w[at : at+d.R*d.S]
+}
 
 // firstInput returns the first input channel of k's group.
 func firstInput(d device.Conv, k int) int { return k / d.GroupK() * d.GroupC() }
-
-// source returns the input pixel that tap (r, s) of output (oy, ox) reads, and
-// whether it lies inside the image.
-func source(d device.Conv, oy, ox, r, s int) (y, x int, ok bool) {
-	y, x = oy*d.StrideH+r*max(1, d.DilateH)-d.PadH, ox*d.StrideW+s*max(1, d.DilateW)-d.PadW
-	return y, x, y >= 0 && y < d.H && x >= 0 && x < d.W
-}
 
 func (kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 	requireConv("ConvForward", d, "x", x, "y", y, "w", w)
 	if !bias.IsZero() {
 		device.Require("ConvForward", "bias", bias, device.F32, d.K)
 	}
-	in, out, weights := x.F32(), y.F32(), w.F32()
-	xi, yi := xImage(d), yImage(d)
+	taps, yi, sums := taps(d), yImage(d), make([]float64, d.OutH()*d.OutW())
 	for n := range d.N {
+		in := xImage(d).planes(x.F32(), n)
 		for k := range d.K {
-			for oy := range yi.h {
-				for ox := range yi.w {
-					var sum float64
-					for c := range d.GroupC() {
-						for r := range d.R {
-							for s := range d.S {
-								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sum += float64(float64(weights[weightAt(d, k, c, r, s)]) * float64(in[xi.at(n, firstInput(d, k)+c, iy, ix)]))
-								}
-							}
-						}
-					}
-					if !bias.IsZero() {
-						sum += float64(bias.F32()[k])
-					}
-					out[yi.at(n, k, oy, ox)] = float32(sum)
+			clear(sums)
+			for c := range d.GroupC() {
+				weights, plane := weightsAt(d, w.F32(), k, c), in[firstInput(d, k)+c]
+				for _, t := range taps {
+					sums[t.out] += float64(float64(weights[t.weight]) * plane[t.in])
 				}
+			}
+			for i, sum := range sums {
+				if !bias.IsZero() {
+					sum += float64(bias.F32()[k])
+				}
+				y.F32()[yi.at(n, k, i/yi.w, i%yi.w)] = float32(sum)
 			}
 		}
 	}
-	yi.zeroPadding(out, d.N)
+	yi.zeroPadding(y.F32(), d.N)
 }
 
 func (kernels) ConvBackwardInput(d device.Conv, dx, dy, w device.Buf) {
 	requireConv("ConvBackwardInput", d, "dx", dx, "dy", dy, "w", w)
-	in, out, weights := dx.F32(), dy.F32(), w.F32()
-	xi, yi := xImage(d), yImage(d)
-	sums := make([]float64, d.H*d.W)
+	taps, xi, sums := taps(d), xImage(d), make([]float64, d.H*d.W)
 	for n := range d.N {
+		out := yImage(d).planes(dy.F32(), n)
 		for c := range d.C {
 			clear(sums)
 			group := c / d.GroupC()
 			for k := group * d.GroupK(); k < (group+1)*d.GroupK(); k++ {
-				for oy := range yi.h {
-					for ox := range yi.w {
-						g := float64(out[yi.at(n, k, oy, ox)])
-						for r := range d.R {
-							for s := range d.S {
-								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sums[iy*d.W+ix] += float64(g * float64(weights[weightAt(d, k, c%d.GroupC(), r, s)]))
-								}
-							}
-						}
-					}
+				weights, plane := weightsAt(d, w.F32(), k, c%d.GroupC()), out[k]
+				for _, t := range taps {
+					sums[t.in] += float64(plane[t.out] * float64(weights[t.weight]))
 				}
 			}
 			for i, sum := range sums {
-				put(in, xi.at(n, c, i/d.W, i%d.W), float32(sum), d.Accumulate)
+				put(dx.F32(), xi.at(n, c, i/d.W, i%d.W), float32(sum), d.Accumulate)
 			}
 		}
 	}
-	xi.zeroPadding(in, d.N)
+	xi.zeroPadding(dx.F32(), d.N)
 }
 
 func (kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	requireConv("ConvBackwardWeight", d, "x", x, "dy", dy, "dw", dw)
-	in, out, weights := x.F32(), dy.F32(), dw.F32()
-	xi, yi := xImage(d), yImage(d)
+	taps, sums := taps(d), make([]float64, d.R*d.S)
+	in, out := make([][][]float64, d.N), make([][][]float64, d.N)
+	for n := range d.N {
+		in[n], out[n] = xImage(d).planes(x.F32(), n), yImage(d).planes(dy.F32(), n)
+	}
 	for k := range d.K {
 		for c := range d.GroupC() {
-			for r := range d.R {
-				for s := range d.S {
-					var sum float64
-					for n := range d.N {
-						for oy := range yi.h {
-							for ox := range yi.w {
-								if iy, ix, ok := source(d, oy, ox, r, s); ok {
-									sum += float64(float64(out[yi.at(n, k, oy, ox)]) * float64(in[xi.at(n, firstInput(d, k)+c, iy, ix)]))
-								}
-							}
-						}
-					}
-					put(weights, weightAt(d, k, c, r, s), float32(sum), d.Accumulate)
+			clear(sums)
+			for n := range d.N {
+				from, to := in[n][firstInput(d, k)+c], out[n][k]
+				for _, t := range taps {
+					sums[t.weight] += float64(to[t.out] * from[t.in])
 				}
+			}
+			weights := weightsAt(d, dw.F32(), k, c)
+			for i, sum := range sums {
+				put(weights, i, float32(sum), d.Accumulate)
 			}
 		}
 	}

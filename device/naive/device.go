@@ -74,6 +74,18 @@ func (t image) channels() int {
 	return t.c
 }
 
+// planes returns the channels of image i, each as its pixels.
+func (t image) planes(s []float32, i int) [][]float64 {
+	all := make([][]float64, t.c)
+	for c := range all {
+		all[c] = make([]float64, t.h*t.w)
+		for p := range all[c] {
+			all[c][p] = float64(s[t.at(i, c, p/t.w, p%t.w)])
+		}
+	}
+	return all
+}
+
 // put stores v, or adds it, at s[i].
 func put(s []float32, i int, v float32, accumulate bool) {
 	if accumulate {

@@ -13,18 +13,20 @@ func (kernels) MatMul(d device.MatMul, c, a, b, bias device.Buf) {
 	}
 	lda, ldb, ldc := d.Strides()
 	left, right, out := widened(a), widened(b), c.F32()
+	row, down, column, across := lda, 1, 1, ldb // steps of a by i and k, of b by j and k
+	if d.TransA {
+		row, down = 1, lda
+	}
+	if d.TransB {
+		column, across = ldb, 1
+	}
 	for i := range d.M {
 		for j := range d.N {
 			var sum float64
-			for k := range d.K {
-				x, y := i*lda+k, k*ldb+j
-				if d.TransA {
-					x = k*lda + i
-				}
-				if d.TransB {
-					y = j*ldb + k
-				}
+			x, y := i*row, j*column
+			for range d.K {
 				sum += float64(float64(left[x]) * float64(right[y]))
+				x, y = x+down, y+across
 			}
 			// Accumulate adds before the bias and the activation.
 			if d.Accumulate {
