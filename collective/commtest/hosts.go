@@ -22,12 +22,16 @@ func (r rehosted) Hosts() [][]int { return r.hosts }
 // testSeveralHosts runs the algorithms that care about hosts on equal and
 // unequal ones, and a selection that names them.
 func testSeveralHosts(t *testing.T, connect Connect) {
-	for _, hosts := range [][][]int{
+	layouts := [][][]int{
 		{{0, 2}, {1, 3}},
 		{{0, 1, 2}, {3, 4}},
 		{{0, 3}, {1}, {2, 4, 5, 6}},
 		{{0, 1, 2, 3}, {4, 5, 6, 7}},
-	} {
+	}
+	if testing.Short() {
+		layouts = layouts[:2]
+	}
+	for _, hosts := range layouts {
 		n := 0
 		for _, host := range hosts {
 			n += len(host)
@@ -55,7 +59,11 @@ func testSeveralHosts(t *testing.T, connect Connect) {
 
 // testSegments runs the segmented forms.
 func testSegments(t *testing.T, connect Connect) {
-	for _, n := range []int{2, 3, 5} {
+	counts := []int{2, 3, 5}
+	if testing.Short() {
+		counts = counts[1:2]
+	}
+	for _, n := range counts {
 		groups(t, connect, n, collective.GroupConfig{}, func(ctx context.Context, g *collective.Group) error {
 			for _, a := range plan.Algorithms() {
 				a = a.Segmented(3)

@@ -86,7 +86,11 @@ func reference(op collective.Op, typ device.Type, n, length int) device.Buf {
 // TestEveryReductionEqualsThePlan to the bit: the direct plan over messages, for
 // all operations and types, in shared, private and mixed memory, by all paths.
 func TestEveryReductionEqualsThePlan(t *testing.T) {
-	for _, n := range []int{2, 3, 5} {
+	counts := []int{2, 3, 5}
+	if testing.Short() {
+		counts = counts[1:2]
+	}
+	for _, n := range counts {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
 			var once sync.Map // references, which all ranks need
 			expected := func(op collective.Op, typ device.Type, length int) device.Buf {
@@ -112,9 +116,10 @@ func TestEveryReductionEqualsThePlan(t *testing.T) {
 	}
 }
 
-// lengthsFor is brief where the ranks share processors.
+// lengthsFor is brief where the ranks share processors and where time is short:
+// TestManyWindows has long vectors.
 func lengthsFor(n int) []int {
-	if n > 3 {
+	if n > 3 || testing.Short() {
 		return []int{1, 20_011}
 	}
 	return []int{1, 1009, 20_011, 150_001}
@@ -253,7 +258,11 @@ func moveEverywhere(ctx context.Context, g *collective.Group, in, shared device.
 
 // TestManyWindows moves more than the windows hold.
 func TestManyWindows(t *testing.T) {
-	for _, n := range []int{2, 3} {
+	counts := []int{2, 3}
+	if testing.Short() {
+		counts = counts[:1]
+	}
+	for _, n := range counts {
 		groups(t, n, func(ctx context.Context, g *collective.Group, tr *Transport) error {
 			const length = 1_500_001
 			want := reference(collective.Sum, device.F32, n, length)

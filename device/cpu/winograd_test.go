@@ -26,7 +26,11 @@ func TestWinogradOnAllShapes(t *testing.T) {
 				bound = 2e-6
 			}
 			t.Run(set+"/"+method, func(t *testing.T) {
-				for _, threads := range []int{1, 3} {
+				threads := []int{1, 3}
+				if testing.Short() {
+					threads = threads[1:]
+				}
+				for _, threads := range threads {
 					devicetest.Convolutions(t, open(t, cpu.Config{Kernels: set, Conv: method, Threads: threads}), bound)
 				}
 			})
