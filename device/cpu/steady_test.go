@@ -93,13 +93,17 @@ func calls() map[string]func(k device.Kernels) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
+	repeats := 50
+	if testing.Short() {
+		repeats = 10
+	}
 	for _, threads := range []int{1, 2} {
 		k := open(t, cpu.Config{Threads: threads}).Kernels()
 		for name, call := range calls() {
 			for range 20 { // both threads' scratch has grown
 				call(k)
 			}
-			require.Zero(t, testing.AllocsPerRun(50, func() { call(k) }), "%s with %d threads", name, threads)
+			require.Zero(t, testing.AllocsPerRun(repeats, func() { call(k) }), "%s with %d threads", name, threads)
 		}
 	}
 }
