@@ -103,7 +103,7 @@ func (op *convOp) BackwardWeight(t *Tape) {
 		dw, accumulate := t.GradOf(op.w)
 		d.Accumulate = accumulate
 		in := op.in
-		if in.Type == op.x.Value.Type {
+		if in.Type == op.x.Value.Type { // it is x itself and no cast copy
 			in = t.restored(op.x)
 		}
 		t.kernels.ConvBackwardWeight(d, dw, in, dy)

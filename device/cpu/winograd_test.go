@@ -16,6 +16,12 @@ import (
 // transforms reports whether a set has the methods of Winograd.
 func transforms(set string) bool { return set != "portable" && set != "neon" }
 
+// bestTransforms reports whether the set that auto takes here has them.
+func bestTransforms(t *testing.T) bool {
+	all := sets(t)
+	return transforms(all[len(all)-1])
+}
+
 // TestWinogradOnAllShapes compares with sums in float64. A sum of a few products
 // of normal numbers in float32 is off by 1e-7 of the rms; the transforms of
 // 4 x 4 tiles make that some ten times as much, those of 2 x 2 less than twice.
@@ -47,17 +53,13 @@ func TestWinogradOnAllShapes(t *testing.T) {
 // 1e-6, growing with the square root of C; gradients of weights are sums over
 // all pixels, so that theirs grow with those. The bounds leave a factor of two.
 func TestWinogradErrors(t *testing.T) {
-	shapes := []device.Conv{
+	for _, d := range []device.Conv{
 		{N: 3, C: 64, H: 13, W: 12, K: 48},
 		{N: 1, C: 250, H: 5, W: 6, K: 264}, // more weights than fit a cache
 		{N: 7, C: 256, H: 5, W: 6, K: 144}, // the same with whole blocks and a few tiles
 		{N: 11, C: 96, H: 9, W: 10, K: 80}, // the same and many tiles, an odd number of panels
 		{N: 6, C: 96, H: 12, W: 13, K: 96},
-	}
-	if all := sets(t); !transforms(all[len(all)-1]) {
-		shapes = shapes[:1]
-	}
-	for _, d := range shapes {
+	} {
 		d.R, d.S, d.StrideH, d.StrideW, d.PadH, d.PadW, d.XLayout = 3, 3, 1, 1, 1, 1, device.Blocked16
 		d.Accumulate = true
 		want := passes(naive.New().Kernels(), d)
@@ -83,7 +85,7 @@ func TestWinogradErrors(t *testing.T) {
 // once to the direct method: sums of 1,152 products, or of 24,576 for weights,
 // differ by 1e-6 and 5e-6 of the rms.
 func TestWinogradInTurns(t *testing.T) {
-	if all := sets(t); !transforms(all[len(all)-1]) {
+	if !bestTransforms(t) {
 		return // auto is direct, and 43 GFLOP are much for an emulator
 	}
 	d := device.Conv{N: 24, C: 128, H: 32, W: 32, K: 128, R: 3, S: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1, XLayout: device.Blocked16}

@@ -37,12 +37,7 @@ func loops(p product) {
 	}
 }
 
-// The race detector would watch nothing here but loops, and the cpu device's threads,
-// which have tests of their own.
 func TestConformanceOfTheParts(t *testing.T) {
-	if testing.Short() {
-		return
-	}
 	devicetest.Run(t, func() device.Device {
 		d, err := wrap(cpu.Config{}, library{name: "loops", multiply: loops})
 		require.NoError(t, err)

@@ -15,28 +15,6 @@ func xImage(d device.Conv) image { return image{d.XLayout, d.C, d.H, d.W} }
 
 func yImage(d device.Conv) image { return image{device.Blocked16, d.K, d.OutH(), d.OutW()} }
 
-// tap is a product that a convolution adds up for each pair of channels: an output
-// pixel, a weight and an input pixel.
-type tap struct{ out, weight, in int }
-
-// taps lists the products inside the image, by output pixel and then by weight.
-func taps(d device.Conv) []tap {
-	var all []tap
-	for oy := range d.OutH() {
-		for ox := range d.OutW() {
-			for r := range d.R {
-				for s := range d.S {
-					y, x := oy*d.StrideH+r*max(1, d.DilateH)-d.PadH, ox*d.StrideW+s*max(1, d.DilateW)-d.PadW
-					if y >= 0 && y < d.H && x >= 0 && x < d.W {
-						all = append(all, tap{oy*d.OutW() + ox, r*d.S + s, y*d.W + x})
-					}
-				}
-			}
-		}
-	}
-	return all
-}
-
 // weightsAt returns the taps of w[k][c], c counting from the first channel of k's
 // group.
 func weightsAt(d device.Conv, w []float32, k, c int) []float32 {
@@ -47,69 +25,97 @@ func weightsAt(d device.Conv, w []float32, k, c int) []float32 {
 // firstInput returns the first input channel of k's group.
 func firstInput(d device.Conv, k int) int { return k / d.GroupK() * d.GroupC() }
 
+// source returns the input pixel that tap (r, s) of output (oy, ox) reads, and
+// whether it lies inside the image.
+func source(d device.Conv, oy, ox, r, s int) (pixel int, ok bool) {
+	y, x := oy*d.StrideH+r*max(1, d.DilateH)-d.PadH, ox*d.StrideW+s*max(1, d.DilateW)-d.PadW
+	return y*d.W + x, y >= 0 && y < d.H && x >= 0 && x < d.W
+}
+
+// product is one that a convolution adds up for each pair of channels: of an output
+// pixel, a weight and an input pixel.
+type product struct{ out, weight, in int }
+
+// products lists those inside the image, by output pixel and then by weight.
+func products(d device.Conv) []product {
+	var all []product
+	for out := range d.OutH() * d.OutW() {
+		for weight := range d.R * d.S {
+			if in, ok := source(d, out/d.OutW(), out%d.OutW(), weight/d.S, weight%d.S); ok {
+				all = append(all, product{out, weight, in})
+			}
+		}
+	}
+	return all
+}
+
 func (kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 	requireConv("ConvForward", d, "x", x, "y", y, "w", w)
 	if !bias.IsZero() {
 		device.Require("ConvForward", "bias", bias, device.F32, d.K)
 	}
-	taps, yi, sums := taps(d), yImage(d), make([]float64, d.OutH()*d.OutW())
+	in, out, xi, yi := x.F32(), y.F32(), xImage(d), yImage(d)
 	for n := range d.N {
-		in := xImage(d).planes(x.F32(), n)
 		for k := range d.K {
-			clear(sums)
-			for c := range d.GroupC() {
-				weights, plane := weightsAt(d, w.F32(), k, c), in[firstInput(d, k)+c]
-				for _, t := range taps {
-					sums[t.out] += float64(float64(weights[t.weight]) * plane[t.in])
+			for p := range yi.h * yi.w {
+				oy, ox := p/yi.w, p%yi.w
+				var sum float64
+				for c := range d.GroupC() {
+					weights := weightsAt(d, w.F32(), k, c)
+					first, step := xi.plane(n, firstInput(d, k)+c)
+					for i, v := range weights {
+						if pixel, ok := source(d, oy, ox, i/d.S, i%d.S); ok {
+							sum += float64(float64(v) * float64(in[first+pixel*step]))
+						}
+					}
 				}
-			}
-			for i, sum := range sums {
 				if !bias.IsZero() {
 					sum += float64(bias.F32()[k])
 				}
-				y.F32()[yi.at(n, k, i/yi.w, i%yi.w)] = float32(sum)
+				first, step := yi.plane(n, k)
+				out[first+p*step] = float32(sum)
 			}
 		}
 	}
-	yi.zeroPadding(y.F32(), d.N)
+	yi.zeroPadding(out, d.N)
 }
 
 func (kernels) ConvBackwardInput(d device.Conv, dx, dy, w device.Buf) {
 	requireConv("ConvBackwardInput", d, "dx", dx, "dy", dy, "w", w)
-	taps, xi, sums := taps(d), xImage(d), make([]float64, d.H*d.W)
+	in, out, xi, yi := dx.F32(), dy.F32(), xImage(d), yImage(d)
+	products, sums := products(d), make([]float64, d.H*d.W)
 	for n := range d.N {
-		out := yImage(d).planes(dy.F32(), n)
 		for c := range d.C {
 			clear(sums)
 			group := c / d.GroupC()
 			for k := group * d.GroupK(); k < (group+1)*d.GroupK(); k++ {
-				weights, plane := weightsAt(d, w.F32(), k, c%d.GroupC()), out[k]
-				for _, t := range taps {
-					sums[t.in] += float64(plane[t.out] * float64(weights[t.weight]))
+				weights := weightsAt(d, w.F32(), k, c%d.GroupC())
+				first, step := yi.plane(n, k)
+				for _, p := range products {
+					sums[p.in] += float64(float64(out[first+p.out*step]) * float64(weights[p.weight]))
 				}
 			}
-			for i, sum := range sums {
-				put(dx.F32(), xi.at(n, c, i/d.W, i%d.W), float32(sum), d.Accumulate)
+			first, step := xi.plane(n, c)
+			for pixel, sum := range sums {
+				put(in, first+pixel*step, float32(sum), d.Accumulate)
 			}
 		}
 	}
-	xi.zeroPadding(dx.F32(), d.N)
+	xi.zeroPadding(in, d.N)
 }
 
 func (kernels) ConvBackwardWeight(d device.Conv, dw, x, dy device.Buf) {
 	requireConv("ConvBackwardWeight", d, "x", x, "dy", dy, "dw", dw)
-	taps, sums := taps(d), make([]float64, d.R*d.S)
-	in, out := make([][][]float64, d.N), make([][][]float64, d.N)
-	for n := range d.N {
-		in[n], out[n] = xImage(d).planes(x.F32(), n), yImage(d).planes(dy.F32(), n)
-	}
+	in, out, xi, yi := x.F32(), dy.F32(), xImage(d), yImage(d)
+	products, sums := products(d), make([]float64, d.R*d.S)
 	for k := range d.K {
 		for c := range d.GroupC() {
 			clear(sums)
 			for n := range d.N {
-				from, to := in[n][firstInput(d, k)+c], out[n][k]
-				for _, t := range taps {
-					sums[t.weight] += float64(to[t.out] * from[t.in])
+				from, fromStep := xi.plane(n, firstInput(d, k)+c)
+				to, toStep := yi.plane(n, k)
+				for _, p := range products {
+					sums[p.weight] += float64(float64(out[to+p.out*toStep]) * float64(in[from+p.in*fromStep]))
 				}
 			}
 			weights := weightsAt(d, dw.F32(), k, c)

@@ -74,16 +74,13 @@ func (t image) channels() int {
 	return t.c
 }
 
-// planes returns the channels of image i, each as its pixels.
-func (t image) planes(s []float32, i int) [][]float64 {
-	all := make([][]float64, t.c)
-	for c := range all {
-		all[c] = make([]float64, t.h*t.w)
-		for p := range all[c] {
-			all[c][p] = float64(s[t.at(i, c, p/t.w, p%t.w)])
-		}
+// plane returns the offset of the first pixel of channel c of image n, and how far
+// its pixels are apart.
+func (t image) plane(n, c int) (first, step int) {
+	if t.layout == device.Blocked16 {
+		return t.at(n, c, 0, 0), device.Block
 	}
-	return all
+	return t.at(n, c, 0, 0), 1
 }
 
 // put stores v, or adds it, at s[i].
