@@ -55,17 +55,20 @@ func (kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 		device.Require("ConvForward", "bias", bias, device.F32, d.K)
 	}
 	in, out, xi, yi := x.F32(), y.F32(), xImage(d), yImage(d)
+	channels := d.GroupC()
 	for n := range d.N {
 		for k := range d.K {
+			weights, from := w.F32()[k*channels*d.R*d.S:], firstInput(d, k)
 			for p := range yi.h * yi.w {
 				oy, ox := p/yi.w, p%yi.w
 				var sum float64
-				for c := range d.GroupC() {
-					weights := weightsAt(d, w.F32(), k, c)
-					first, step := xi.plane(n, firstInput(d, k)+c)
-					for i, v := range weights {
-						if pixel, ok := source(d, oy, ox, i/d.S, i%d.S); ok {
-							sum += float64(float64(v) * float64(in[first+pixel*step]))
+				for c := range channels {
+					first, step := xi.plane(n, from+c)
+					for r := range d.R {
+						for s := range d.S {
+							if pixel, ok := source(d, oy, ox, r, s); ok {
+								sum += float64(float64(weights[(c*d.R+r)*d.S+s]) * float64(in[first+pixel*step]))
+							}
 						}
 					}
 				}
