@@ -15,9 +15,11 @@ const (
 	// sliceUnit is what slices are cut in, so that no two ranks write to one
 	// pair of lines.
 	sliceUnit = 4 << 10
-	// chunk is what a rank takes at a time when there are more ranks than
-	// processors: one that was descheduled holds up one chunk only.
-	chunk = 256 << 10
+	// mostChunk is what a rank takes at a time, at most, when there are more ranks
+	// than processors: one that was descheduled holds up one chunk only.
+	mostChunk = 256 << 10
+	// leastChunk is worth the counter's way from one processor to the other.
+	leastChunk = 4 * sliceUnit
 )
 
 // leave ends a call on shared buffers.
@@ -77,9 +79,16 @@ func (d *domain) reduceShared(c *collective.DirectCall, lo, hi int) {
 	a.combine(c)
 }
 
+// chunkOf cuts n bytes so that each rank has one, within the limits.
+func chunkOf(n, ranks int) int {
+	chunk := (n/ranks + sliceUnit - 1) / sliceUnit * sliceUnit
+	return min(max(chunk, leastChunk), mostChunk)
+}
+
 // takeChunks reduces chunks until all ranks together have done all. Every rank
 // takes one ticket too many, so that all know how many the call took.
 func (d *domain) takeChunks(c *collective.DirectCall, n int) {
+	chunk := chunkOf(n, len(d.ranks))
 	count := (n + chunk - 1) / chunk
 	first := d.tickets
 	d.tickets += uint32(count + len(d.ranks))

@@ -63,14 +63,21 @@ var _ collective.Transport = (*Transport)(nil)
 // spin is how a waiting goroutine behaves before it sleeps.
 type spin struct {
 	pauses     int  // looks, a pause apart
-	looks      int  // one after the other before them, when the caller has nothing else to do and there are enough processors
+	looks      int  // one after the other before them, when the caller has nothing else to do
 	foreground int  // then pauses instead
 	yields     int  // looks, a yield apart
 	crowded    bool // there are more ranks than processors
 }
 
+// newSpin chooses for a host of so many ranks. Where some share a processor, a
+// caller looks a few times only: as a rule the one it waits for needs its
+// processor.
 func newSpin(ranks int) spin {
-	return spin{pauses: 20, looks: 32, foreground: 150, yields: 200, crowded: ranks > runtime.NumCPU()}
+	s := spin{pauses: 20, looks: 32, foreground: 150, yields: 200}
+	if ranks > runtime.NumCPU() {
+		s.crowded, s.looks, s.foreground = true, 1, 3
+	}
+	return s
 }
 
 // newTransport starts the rank over memory, all ranks' eventfds and pidfds, which

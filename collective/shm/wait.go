@@ -47,7 +47,7 @@ func (d *domain) awaitAll(c *collective.DirectCall, count uint32) error {
 func (d *domain) awaitRank(c *collective.DirectCall, peer int, count uint32) error {
 	flag := d.flags[peer]
 	pauses := d.transport.spin.pauses
-	if !d.transport.spin.crowded && c.Foreground.Load() {
+	if c.Foreground.Load() {
 		pauses = d.transport.spin.foreground
 		for range d.transport.spin.looks {
 			if int32(flag.Load()-count) >= 0 {
