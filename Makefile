@@ -10,7 +10,7 @@ golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 emulator = $(if $(filter arm64,$(shell go env GOHOSTARCH)),,$(shell command -v qemu-aarch64-static || command -v qemu-aarch64))
 test_arm64 = GOARCH=arm64 CGO_ENABLED=0 go test $(if $(emulator),-exec $(emulator))
 
-.PHONY: build test test-arm64 test-extblas ascend-sim test-ascend test-ascend-arm64 race bench bench-collectives bench-peers lint golden grid soak nightly hosts clean help
+.PHONY: build test test-arm64 test-arm64-kernels test-arm64-rest test-extblas fuzz ascend-sim test-ascend test-ascend-arm64 race bench bench-collectives bench-peers lint golden grid soak nightly hosts clean help
 
 build: ## build the static binary bin/train
 	CGO_ENABLED=0 go build -trimpath -o bin/train ./cmd/train
@@ -18,11 +18,18 @@ build: ## build the static binary bin/train
 test: ## run all tests, a sample of the large ones
 	go test ./...
 
+test-arm64: test-arm64-kernels test-arm64-rest ## run the tests of what computes as arm64, under qemu-user elsewhere; -j2 runs both halves at once
+
+has_emulator = test -n "$(emulator)" -o "$$(go env GOHOSTARCH)" = arm64 || { echo 'qemu-aarch64-static is missing; on Debian or Ubuntu: apt-get install qemu-user-static'; exit 1; }
+
+test-arm64-kernels:
+	@$(has_emulator)
+	$(test_arm64) -run 'NEON|Offsets|^TestConformance$$/^neon$$' ./device/cpu
+
 # The emulator keeps tables of its own for mapped memory, which TestRegions
 # would count.
-test-arm64: ## run the tests of what computes as arm64, under qemu-user elsewhere
-	@test -n "$(emulator)" -o "$$(go env GOHOSTARCH)" = arm64 || { echo 'qemu-aarch64-static is missing; on Debian or Ubuntu: apt-get install qemu-user-static'; exit 1; }
-	$(test_arm64) -run 'NEON|Offsets|^TestConformance$$/^neon$$' ./device/cpu
+test-arm64-rest:
+	@$(has_emulator)
 	$(test_arm64) -short -skip '^TestRegions' ./device/... ./nn/... ./optim
 
 test-extblas: ## test and compare the products of OpenBLAS and oneDNN, where they are installed
@@ -56,6 +63,12 @@ bench-collectives: build ## collectives beside gloo and Open MPI; ARGS="--help" 
 
 bench-peers: build ## trainings beside PyTorch, in turn; ARGS="--help" lists the choices
 	python3 bench/peers/compare_training.py $(ARGS)
+
+# A number of runs, not a time: at the end of a time, Go's fuzzer may call a run
+# that it cut short a failure ("context deadline exceeded").
+fuzz: ## run every fuzz target for a while, two at once
+	grep -rno --include='*_test.go' --exclude-dir=gen '^func Fuzz[A-Za-z0-9]*' . | sort | sed 's|/[^/]*:[0-9]*:func | |' | \
+	  xargs -P 2 -n 2 sh -c 'go test -run "^$$" -fuzz "^$$1\$$" -fuzztime 3000x -fuzzminimizetime 10x -parallel 1 "$$0" </dev/null'
 
 lint: ## check formatting and vet; staticcheck too where it is installed
 	@test -z "$$(gofmt -l .)" || { echo 'not formatted (gofmt -w):'; gofmt -l .; exit 1; }
@@ -93,4 +106,4 @@ clean: ## remove what the targets and runs leave
 	rm -rf bin runs
 
 help: ## list the targets
-	@sed -n 's/^\([a-z0-9-]*\):[a-z ]* ## /\1\t/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):[a-z0-9 -]* ## /\1\t/p' Makefile | expand -t 20
