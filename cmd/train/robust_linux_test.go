@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/launch"
-	"github.com/gradfusion/gradfusion/trainer/config"
 )
 
 // run returns the exit code, and both outputs on one line each.
@@ -211,24 +209,16 @@ func TestOutOfMemoryIsNoBug(t *testing.T) {
 }
 
 // TestNoSpaceForSettings: a run whose settings cannot be kept does not begin, and
-// leaves no directory with a part of them. A limit on the size of files stands for
-// a full disk.
+// leaves no directory with a part of them. A limit on the size of files, of that
+// process only, stands for a full disk.
 func TestNoSpaceForSettings(t *testing.T) {
-	signal.Ignore(syscall.SIGXFSZ)
-	defer signal.Reset(syscall.SIGXFSZ)
-	t.Chdir(t.TempDir())
-	var usual syscall.Rlimit
-	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &usual))
-	limit := usual
-	limit.Cur = 100
-	j := &job{command: &command{}, config: config.Default()}
-	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
-	err := j.makeRunDir()
-	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &usual))
-	require.ErrorContains(t, err, "the settings cannot be written into the run's directory runs/")
-	require.ErrorContains(t, err, "file too large")
-	require.Equal(t, exitFailed, exitCode(err))
-	left, err := os.ReadDir("runs")
+	cmd := start(t, nil, strings.Fields(short))
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -f 0; exec "$0" "$@"`}, cmd.Args...)
+	exit, _, words := run(t, cmd)
+	require.Equal(t, exitFailed, exit)
+	require.Contains(t, words, "the settings cannot be written into the run's directory runs/")
+	require.Contains(t, words, "file too large")
+	left, err := os.ReadDir(filepath.Join(cmd.Dir, "runs"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
