@@ -1,9 +1,12 @@
 package tcp
 
 import (
+	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -46,6 +49,32 @@ func FuzzInterfaceGrammar(f *testing.F) {
 			require.NotEqual(t, p.matches(name), opposite.matches(name))
 		}
 	})
+}
+
+// TestNoPort: a rank that finds no port says so to all, at once.
+func TestNoPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	errs := make([]error, 3)
+	synced := held(t)
+	var all sync.WaitGroup
+	for rank := range errs {
+		all.Go(func() {
+			c := Config{Rank: rank, Size: 3, Store: synced, ConnectTimeout: time.Hour}
+			if rank == 1 {
+				c.Ports = PortRange{port, port}
+			}
+			_, errs[rank] = Join(t.Context(), c)
+		})
+	}
+	all.Wait()
+	says := fmt.Sprintf("tcp: rank 1: all of the ports %d of 127.0.0.1 are taken", port)
+	require.ErrorContains(t, errs[1], says)
+	for _, rank := range []int{0, 2} {
+		require.ErrorContains(t, errs[rank], fmt.Sprintf("tcp: rank %d: rank 1 cannot join: %s", rank, says))
+	}
 }
 
 // TestPorts: ranks share a range, and a full one is named.

@@ -29,6 +29,7 @@ func Join(ctx context.Context, c Config) (*Transport, error) {
 	defer cancel()
 	d, err := openDoor(ctx, c)
 	if err != nil {
+		c.excuse(ctx, err)
 		return nil, err
 	}
 	hosts, err := d.connect(ctx)
@@ -51,6 +52,15 @@ func Join(ctx context.Context, c Config) (*Transport, error) {
 		}
 	}
 	return nil, err
+}
+
+// excused begins what a rank that cannot join publishes in place of its address.
+const excused = "cannot join\n"
+
+// excuse tells the peers why this rank will not join, if that can be told: they
+// would wait for it until their time is up.
+func (c Config) excuse(ctx context.Context, err error) {
+	_ = c.Store.Set(ctx, c.key(c.Rank), []byte(excused+err.Error()))
 }
 
 // connect publishes, dials the lower ranks and waits for the higher ones.
@@ -119,6 +129,9 @@ func (d *door) lookUp(ctx context.Context, start time.Time) (identities []string
 	}
 	d.addresses, identities = make([]string, d.Size), make([]string, d.Size)
 	for rank, v := range values {
+		if why, cannot := strings.CutPrefix(string(v), excused); cannot {
+			return nil, fmt.Errorf("tcp: rank %d: rank %d cannot join: %s", d.Rank, rank, why)
+		}
 		address, identity, ok := strings.Cut(string(v), "\n")
 		if !ok {
 			return nil, fmt.Errorf("tcp: rank %d: key %s of the store holds no address", d.Rank, keys[rank])
