@@ -52,7 +52,7 @@ func connect(ctx context.Context, place launch.Place, c *config.Config, busy boo
 	if err != nil {
 		// Others may be about to read the reason, of which they would learn no more than
 		// that the store has gone.
-		reading, stop := context.WithTimeout(ctx, time.Second)
+		reading, stop := context.WithTimeout(ctx, 5*time.Second)
 		defer stop()
 		_ = meeting.Close(reading)
 		if exitCode(err) != exitUsage {
