@@ -18,7 +18,7 @@ type Config struct {
 	Sizes      []int         // in bytes, of the full vector; whole numbers of elements
 	Algorithms []string      // none: "auto"; those that an operation lacks are left out
 	Wires      []string      // wire formats of all-reduces of F32, as package wire names them, each beside the algorithms
-	Private    bool          // ordinary memory instead of Comm.Alloc's
+	Private    bool          // ordinary memory, as devices that compute on the host have it, instead of Comm.Alloc's
 	Gradients  bool          // timed calls have numbers like gradients, which can be packed, not zeros
 
 	Iterations int           // timed calls; 0: as many as Budget allows, between 12 and 5000
@@ -126,8 +126,8 @@ func (r *runner) allocate(ctx context.Context) (err error) {
 		r.memory, err = r.comm.Alloc(ctx, device.U8, most)
 		return err
 	}
-	r.memory = device.FromI64(make([]int64, most/8)).As(device.U8)
-	return nil
+	r.memory, err = device.HostAlloc(device.U8, most)
+	return err
 }
 
 // measure runs one trial.
