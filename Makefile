@@ -1,7 +1,7 @@
 # Each target is one command; `make help` lists them.
 
 # Packages with goroutines or unsafe memory, which the race detector's build
-# watches; plans, schedules, naive kernels and products of other libraries have none.
+# watches; plans, schedules and naive kernels are pure and have none.
 concurrent := $(wildcard bench checkpoint cmd collective data device launch nn observe parallel trainer)
 # Packages whose tests rewrite their golden files with -update.
 golden = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
@@ -53,7 +53,7 @@ test-ascend-arm64: ## call arm64 libraries as arm64, under qemu-user, with aarch
 		$(test_arm64) -tags ascend -short -run '^(TestConformance|TestPinned|TestReduceHalves|TestVersion|TestCopies|TestEvents|TestErrorText|TestExactSums)$$' ./device/ascend/... ./collective/hccl
 
 race: ## run the tests of concurrent packages under the race detector
-	go test -race -short -timeout 30m $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule -e device/naive -e device/extblas)
+	go test -race -short -timeout 30m $$(go list $(concurrent:%=./%/...) | grep -v -e collective/plan -e parallel/schedule -e device/naive)
 
 bench: ## run all benchmarks, one package after the other
 	go test -p 1 -run '^$$' -bench . -benchmem ./...

@@ -121,7 +121,6 @@ func (r *runner) allocate(ctx context.Context) (err error) {
 			most = max(most, op.elements(size))
 		}
 	}
-	most = (most + 7) &^ 7
 	if !r.Private {
 		r.memory, err = r.comm.Alloc(ctx, device.U8, most)
 		return err

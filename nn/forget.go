@@ -5,7 +5,8 @@ import "github.com/gradfusion/gradfusion/device"
 // Forget gives back the memory of y, the result of a BatchNorm without residual
 // that went to pools and Conv2ds only, and directly. The backward pass computes it
 // again where it reads it, to the same bits, which takes about one more forward pass
-// of the norm, or two where the halves of the pass run apart. y can be read no more. For what else made y it does nothing.
+// of the norm, or two where the halves of the pass run apart. y can be read no more.
+// For what else made y it does nothing.
 func (t *Tape) Forget(y *Var) {
 	if !y.owned || y.producer < 0 {
 		return

@@ -81,8 +81,8 @@ func (d *domain) reduceShared(c *collective.DirectCall, lo, hi int) {
 
 // chunkOf cuts n bytes so that each rank has one, within the limits.
 func chunkOf(n, ranks int) int {
-	chunk := (n/ranks + sliceUnit - 1) / sliceUnit * sliceUnit
-	return min(max(chunk, leastChunk), mostChunk)
+	units := (n + ranks*sliceUnit - 1) / (ranks * sliceUnit)
+	return min(max(units*sliceUnit, leastChunk), mostChunk)
 }
 
 // takeChunks reduces chunks until all ranks together have done all. Every rank

@@ -54,13 +54,13 @@ func Join(ctx context.Context, c Config) (*Transport, error) {
 	return nil, err
 }
 
-// excused begins what a rank that cannot join publishes in place of its address.
-const excused = "cannot join\n"
+// cannotJoin begins what a rank that cannot join publishes in place of its address.
+const cannotJoin = "cannot join\n"
 
 // excuse tells the peers why this rank will not join, if that can be told: they
 // would wait for it until their time is up.
 func (c Config) excuse(ctx context.Context, err error) {
-	_ = c.Store.Set(ctx, c.key(c.Rank), []byte(excused+err.Error()))
+	_ = c.Store.Set(ctx, c.key(c.Rank), []byte(cannotJoin+err.Error()))
 }
 
 // connect publishes, dials the lower ranks and waits for the higher ones.
@@ -68,6 +68,7 @@ func (d *door) connect(ctx context.Context) ([][]int, error) {
 	start := time.Now()
 	own, err := advertise(d.listener)
 	if err != nil {
+		d.excuse(ctx, err)
 		return nil, err
 	}
 	host := d.Host
@@ -129,7 +130,7 @@ func (d *door) lookUp(ctx context.Context, start time.Time) (identities []string
 	}
 	d.addresses, identities = make([]string, d.Size), make([]string, d.Size)
 	for rank, v := range values {
-		if why, cannot := strings.CutPrefix(string(v), excused); cannot {
+		if why, ok := strings.CutPrefix(string(v), cannotJoin); ok {
 			return nil, fmt.Errorf("tcp: rank %d: rank %d cannot join: %s", d.Rank, rank, why)
 		}
 		address, identity, ok := strings.Cut(string(v), "\n")

@@ -49,6 +49,8 @@ func products(d device.Conv) []product {
 	return all
 }
 
+// ConvForward finds each product anew, where the backward passes list them, because
+// evaluation passes allocate nothing.
 func (kernels) ConvForward(d device.Conv, y, x, w, bias device.Buf) {
 	requireConv("ConvForward", d, "x", x, "y", y, "w", w)
 	if !bias.IsZero() {
