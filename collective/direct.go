@@ -18,9 +18,10 @@ type Direct interface {
 	// Run carries out a call. handled is false, on all ranks alike, when it
 	// cannot; nothing has been changed then.
 	Run(c *DirectCall) (handled bool, err error)
-	// Alloc returns n zeroed elements that all ranks can reach, until the
-	// transport is closed. c is a call without buffers.
-	Alloc(c *DirectCall, t device.Type, n int) (device.Buf, error)
+	// Alloc returns n zeroed elements of each rank of the group, in its order; all
+	// ranks can reach all of them until the transport is closed. c is a call without
+	// buffers.
+	Alloc(c *DirectCall, t device.Type, n int) ([]device.Buf, error)
 	// Abort has the running call and all later ones return an error soon.
 	Abort()
 	// Close is called by all ranks, also after errors.

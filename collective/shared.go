@@ -24,9 +24,10 @@ const allocation plan.Kind = 253
 
 // allocated is what Alloc asks for and gets.
 type allocated struct {
-	typ device.Type
-	n   int
-	buf device.Buf
+	typ   device.Type
+	n     int
+	buf   device.Buf
+	ranks []device.Buf
 }
 
 // openShared asks the transport once for memory that this group shares.
@@ -143,11 +144,20 @@ func (p *program) share(c *Call, ranks int) {
 // shared, the transport is told of the buffer; that needs all of its ranks, so
 // sub-groups get plain memory.
 func (g *Group) Alloc(ctx context.Context, t device.Type, n int) (device.Buf, error) {
+	own, _, err := g.AllocShared(ctx, t, n)
+	return own, err
+}
+
+// AllocShared is Alloc that also returns what the other ranks of the group got, by
+// rank, where this one can read and write it; nil where no memory is shared. Ranks
+// that write to each other's say when with calls of their own: a Barrier before and
+// after.
+func (g *Group) AllocShared(ctx context.Context, t device.Type, n int) (own device.Buf, ranks []device.Buf, err error) {
 	a := &allocated{typ: t, n: n}
 	if err := g.Start(ctx, Call{Kind: allocation, In: device.Buf{Type: t}, alloc: a}).Wait(ctx); err != nil {
-		return device.Buf{}, err
+		return device.Buf{}, nil, err
 	}
-	return a.buf, nil
+	return a.buf, a.ranks, nil
 }
 
 // allocate carries out Alloc.
@@ -161,6 +171,8 @@ func (e *executor) allocate(w *Work) (err error) {
 		return err
 	}
 	e.beginShared(g.headerOf(&w.call), w)
-	a.buf, err = e.shared.direct.Alloc(&e.shared.call, a.typ, a.n)
+	if a.ranks, err = e.shared.direct.Alloc(&e.shared.call, a.typ, a.n); err == nil {
+		a.buf = a.ranks[g.rank]
+	}
 	return err
 }

@@ -32,8 +32,9 @@ type bucket struct {
 	// use is summed for itself, because the stages of a pipeline may have them
 	// on different ranks.
 	grad   device.Buf
-	values device.Buf // the parameters' masters, in the same places; zero where they are elsewhere
-	label  string     // for reports
+	values device.Buf   // the parameters' masters, in the same places; zero where they are elsewhere
+	copies []device.Buf // of a sharded optimizer: the values of all ranks, where this one can write to them
+	label  string       // for reports
 
 	bounds []int            // of a sharded optimizer: the ranks' parts of size; nil: all is everybody's
 	spread *collective.Work // the parameters on their way, of a sharded optimizer or an average

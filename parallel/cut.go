@@ -106,7 +106,7 @@ func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 	if b.grad, err = r.allocGrad(ctx, length); err != nil {
 		return fmt.Errorf("memory for %s: %w", b.label, err)
 	}
-	if b.values, err = r.allocValues(ctx, b); err != nil {
+	if err = r.allocValues(ctx, b); err != nil {
 		return fmt.Errorf("memory for %s: %w", b.label, err)
 	}
 	kernels := r.cfg.Device.Kernels()
@@ -142,9 +142,9 @@ func (r *reducer) allocGrad(ctx context.Context, n int) (device.Buf, error) {
 // allocValues gives a bucket memory for its parameters such that the ranks can
 // write, where each updates a part for all, or averages it; none where they stay
 // where they are.
-func (r *reducer) allocValues(ctx context.Context, b *bucket) (device.Buf, error) {
+func (r *reducer) allocValues(ctx context.Context, b *bucket) (err error) {
 	if !r.cfg.Shard && r.cfg.LocalSGD == 0 || r.comm.Size() == 1 {
-		return device.Buf{}, nil
+		return nil
 	}
 	if r.cfg.Shard {
 		b.shard(r.comm.Size())
@@ -153,5 +153,15 @@ func (r *reducer) allocValues(ctx context.Context, b *bucket) (device.Buf, error
 	for _, e := range b.entries {
 		e.param.Before(func() error { return r.arrived(r.ctx, b) })
 	}
-	return r.comm.Alloc(ctx, device.F32, b.size)
+	if comm, ok := r.comm.(sharer); ok && r.cfg.Shard {
+		b.values, b.copies, err = comm.AllocShared(ctx, device.F32, b.size)
+	} else {
+		b.values, err = r.comm.Alloc(ctx, device.F32, b.size)
+	}
+	return err
+}
+
+// sharer is a Comm whose ranks may share memory, see collective.Group.AllocShared.
+type sharer interface {
+	AllocShared(ctx context.Context, t device.Type, n int) (own device.Buf, ranks []device.Buf, err error)
 }

@@ -20,7 +20,8 @@ import (
 //
 // which is what an all-reduce sends. The parameters of a bucket are waited for
 // when the first of them is used: the buckets travel in the order of the forward
-// pass, the reverse of theirs.
+// pass, the reverse of theirs. Ranks that share memory write their parts into each
+// other's parameters instead.
 
 // shard cuts a bucket over the ranks of its stage, on multiples of
 // device.NormBlock.
@@ -89,6 +90,50 @@ func (r *reducer) spread(call collective.Call) {
 	}
 }
 
+// writes reports whether this rank can write to all ranks' parameters.
+func (r *reducer) writes() bool {
+	return len(r.buckets) > 0 && !slices.ContainsFunc(r.buckets, func(b *bucket) bool { return b.copies == nil })
+}
+
+// write is spread where ranks share memory: each writes what it has updated into all
+// ranks' parameters, two rounds of the group for all buckets in place of two for
+// each. It begins when all ranks are here, which read their old parameters no more.
+func (r *reducer) write() error {
+	start := r.cfg.Events.Now()
+	if err := r.barrier().Wait(r.ctx); err != nil {
+		return err
+	}
+	begin, bytes := r.cfg.Events.Now(), 0
+	own, ranks := r.comm.Rank(), r.comm.Size()
+	for _, b := range r.buckets {
+		lo, hi := b.bounds[own], b.bounds[own+1]
+		for i := 1; i < ranks; i++ { // each begins with another peer
+			r.cfg.Device.Kernels().Copy(b.copies[(own+i)%ranks].Slice(lo, hi), b.values.Slice(lo, hi))
+		}
+		bytes += b.values.Slice(lo, hi).Size()
+	}
+	end := r.cfg.Events.Now()
+	r.cfg.Events.Record(observe.Span{Kind: observe.Call, Lane: writeLane, Name: allParameters, Start: begin, End: end,
+		Bytes: int64((ranks - 1) * bytes), BytesIn: int64(r.moved() - bytes)})
+	r.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: allParameters, Start: start, End: end})
+	written := r.barrier()
+	for _, b := range r.buckets {
+		b.spread = written
+	}
+	return nil
+}
+
+const (
+	// writeLane is where spans show what a rank writes into other ranks' parameters.
+	writeLane = "parameters"
+	// allParameters labels what write does.
+	allParameters = ParametersLabel + "all buckets"
+)
+
+func (r *reducer) barrier() *collective.Work {
+	return r.comm.Start(r.ctx, collective.Call{Kind: plan.Barrier, Label: allParameters})
+}
+
 // arrived waits until a bucket's parameters are those of all ranks.
 func (r *reducer) arrived(ctx context.Context, b *bucket) error {
 	if b.spread == nil {
@@ -128,8 +173,14 @@ func (g *GradFusion) spread() error {
 		return nil
 	}
 	for _, s := range g.stages {
-		if s.Comm.Size() > 1 {
-			s.reducer.spread(collective.Call{Kind: plan.AllGather})
+		switch r := s.reducer; {
+		case s.Comm.Size() == 1:
+		case r.writes():
+			if err := r.write(); err != nil {
+				return g.stageNamed(s, err)
+			}
+		default:
+			r.spread(collective.Call{Kind: plan.AllGather})
 		}
 	}
 	if g.cfg.NoOverlap {

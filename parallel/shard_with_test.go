@@ -1,14 +1,21 @@
 package parallel
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/amp"
+	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/shm"
+	"github.com/gradfusion/gradfusion/collective/store"
+	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/optim"
 )
 
@@ -98,6 +105,49 @@ func TestShardedNorms(t *testing.T) {
 			if i < grid[0]*grid[1] {
 				require.Equal(t, want, o.GradNorm, "%v", grid)
 			}
+		}
+	}
+}
+
+// mapped makes transports of ranks that share memory.
+func mapped(t *testing.T, n int) []collective.Transport {
+	if runtime.GOOS != "linux" {
+		t.Skip("no memory to share")
+	}
+	server, err := store.Listen(t.Context(), "127.0.0.1:0", "token")
+	require.NoError(t, err)
+	t.Cleanup(func() { server.Close() })
+	out := make([]collective.Transport, n)
+	var joining errgroup.Group
+	for r := range n {
+		joining.Go(func() error {
+			client, err := store.Dial(t.Context(), server.Addr().String(), "token")
+			if err == nil {
+				out[r], err = shm.Join(t.Context(), shm.Config{Rank: r, Size: n, Store: client, Token: "token"})
+				err = errors.Join(err, client.Close())
+			}
+			return err
+		})
+	}
+	require.NoError(t, joining.Wait())
+	return out
+}
+
+// TestShardedWrites: ranks that write into each other's parameters compute what
+// ranks compute that update all of them.
+func TestShardedWrites(t *testing.T) {
+	for name, fusion := range map[string]FusionConfig{
+		"plain": {}, "deterministic": {Deterministic: true}, "clipped": {ClipNorm: 0.5, NoOverlap: true}, "masters": {Masters: device.BF16}, "wire": {Wire: Compression{Format: "int8"}},
+	} {
+		fusion.ThresholdMB, fusion.CheckEvery = 0.001, 2
+		tr := trial{model: mlpConfig, micro: 4, steps: 4, data: newSamples(18, 1, 4), fusion: fusion, memory: true}
+		for _, ranks := range []int{2, 3, 5} {
+			wantFirst, wantLast := tr.everywhere(t, ranks)
+			sharded := tr
+			sharded.fusion.Shard = true
+			first, last := sharded.everywhere(t, ranks)
+			require.Equal(t, wantFirst, first, "%s, %d ranks", name, ranks)
+			require.Equal(t, wantLast, last, "%s, %d ranks", name, ranks)
 		}
 	}
 }

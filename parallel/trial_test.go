@@ -22,9 +22,17 @@ import (
 // all: which comes first depends on the moment, as a rank that leaves is an error
 // of those that wait for it.
 func world(ctx context.Context, n int, f func(ctx context.Context, c collective.Comm) error) error {
+	var transports []collective.Transport
+	for _, tr := range inproc.New(n) {
+		transports = append(transports, tr)
+	}
+	return over(ctx, transports, f)
+}
+
+func over(ctx context.Context, transports []collective.Transport, f func(ctx context.Context, c collective.Comm) error) error {
 	var running sync.WaitGroup
-	errs := make([]error, n)
-	for r, tr := range inproc.New(n) {
+	errs := make([]error, len(transports))
+	for r, tr := range transports {
 		running.Go(func() {
 			c := collective.NewGroup(tr, collective.GroupConfig{Name: "world"})
 			errs[r] = errors.Join(f(ctx, c), c.Close(), tr.Close())
@@ -72,6 +80,7 @@ type trial struct {
 	micro  int
 	steps  int
 	data   samples
+	memory bool // that the ranks share, where the system has any
 }
 
 var mlpConfig = models.Config{Name: "mlp", Channels: 1, Height: 4, Width: 4, Classes: 10, Hidden: []int{20, 12}}
@@ -126,10 +135,15 @@ func (tr trial) run(ctx context.Context, c collective.Comm, dev device.Device) (
 func (tr trial) everywhere(t *testing.T, n int) (first, last string) {
 	t.Helper()
 	firsts, lasts := make([]string, n), make([]string, n)
-	require.NoError(t, world(t.Context(), n, func(ctx context.Context, c collective.Comm) (err error) {
+	run := func(ctx context.Context, c collective.Comm) (err error) {
 		firsts[c.Rank()], lasts[c.Rank()], err = tr.run(ctx, c, naive.New())
 		return err
-	}))
+	}
+	if tr.memory {
+		require.NoError(t, over(t.Context(), mapped(t, n), run))
+	} else {
+		require.NoError(t, world(t.Context(), n, run))
+	}
 	for r := range n {
 		require.Equal(t, firsts[0], firsts[r], "gradients of rank %d of %d", r, n)
 		require.Equal(t, lasts[0], lasts[r], "state of rank %d of %d", r, n)

@@ -86,7 +86,7 @@ func (s *session) common() []string {
 // savesTogether reports whether all ranks take part in a checkpoint.
 func (s *session) savesTogether() bool {
 	p := s.cfg.Parallel
-	return p.Pipeline*p.Tensor > 1 || p.ShardOptimizer || s.cfg.Train.LocalSGD > 0 || s.cfg.Fusion.Wire.Keeps()
+	return p.Pipeline*p.Tensor > 1 || s.shards || s.cfg.Train.LocalSGD > 0 || s.cfg.Fusion.Wire.Keeps()
 }
 
 // settings are config.Common and what decides how this rank rounds.

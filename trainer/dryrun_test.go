@@ -66,8 +66,10 @@ func TestDryRunCountsWires(t *testing.T) {
 		{[]string{"fusion.wire=f16"}, "of which each rank sends 56.3 KiB (wire f16)"},
 		{[]string{"fusion.wire=int8"}, "of which each rank sends 28.6 KiB (wire int8)"},
 		{[]string{"fusion.wire=powersgd"}, "of which each rank sends less than 113 KiB (wire powersgd)"},
-		{[]string{"optim.name=adam"}, "450 KiB"},
-		{[]string{"optim.name=adam", "parallel.shard_optimizer=true"}, "338 KiB"},
+		{[]string{"optim.name=adam", "parallel.shard_optimizer=false"}, "450 KiB"},
+		{[]string{"optim.name=adam", "collective.transport=tcp"}, "450 KiB"},
+		{[]string{"optim.name=adam", "collective.transport=tcp", "parallel.shard_optimizer=true"}, "338 KiB"},
+		{[]string{"optim.name=adam"}, "338 KiB"},
 		{[]string{"amp.level=O2", "parallel.pipeline=2"}, "(f16)"},
 		{[]string{"parallel.activation_wire=bf16", "parallel.pipeline=2"}, "(bf16)"},
 	} {

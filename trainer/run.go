@@ -33,6 +33,8 @@ type session struct {
 	comm collective.Comm
 	// norms joins the ranks that share statistics of BatchNorm; nil: none do.
 	norms collective.Comm
+	// shards says that the optimizer is sharded.
+	shards bool
 	parts
 	mesh     *parallel.Mesh
 	partners *parallel.Partners // nil: layers are not cut
@@ -83,6 +85,8 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 		s.comm = alone()
 		defer s.comm.Close()
 	}
+	memory, ok := s.comm.(interface{ SharesMemory() bool })
+	s.shards = s.cfg.Shards(ok && memory.SharesMemory())
 	if s.parts, err = job.parts(); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (s *session) firstOnly(tensors ...parallel.Named) *section {
 }
 
 func (s *session) optimizerSection(ctx context.Context) (*section, error) {
-	if !s.cfg.Parallel.ShardOptimizer {
+	if !s.shards {
 		tensors, err := s.fusion.OptimizerState()
 		return s.sectionOf(prefixOptimizer, tensors), err
 	}

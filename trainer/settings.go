@@ -29,7 +29,7 @@ func (s *session) fusionConfig(opt optim.Optimizer) parallel.FusionConfig {
 		World: world, SyncBatchNorm: s.norms,
 		Device: s.device, ThresholdMB: s.cfg.BucketMB(len(s.comm.Hosts()), s.comm.Size()), FirstMB: f.FirstMB, NoOverlap: !f.Overlap,
 		Deterministic: s.cfg.Train.Deterministic == "world",
-		Shard:         s.cfg.Parallel.ShardOptimizer,
+		Shard:         s.shards,
 		LocalSGD:      s.cfg.Train.LocalSGD,
 		Wire:          s.compression(),
 		FindUnused:    f.FindUnused, CheckEvery: f.CheckEvery,

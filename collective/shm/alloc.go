@@ -26,15 +26,15 @@ type region struct {
 
 // Alloc implements collective.Direct. Rank 0 of the group takes the place from
 // the heap; everybody makes the pages of its own part, then maps the others'.
-func (d *domain) Alloc(c *collective.DirectCall, typ device.Type, n int) (device.Buf, error) {
+func (d *domain) Alloc(c *collective.DirectCall, typ device.Type, n int) ([]device.Buf, error) {
 	if err := d.transport.enter(context.Background()); err != nil {
-		return device.Buf{}, err
+		return nil, err
 	}
 	defer d.transport.exit()
 	d.busy.Lock()
 	defer d.busy.Unlock()
 	if err := d.ready(); err != nil {
-		return device.Buf{}, err
+		return nil, err
 	}
 	size := n * typ.Size()
 	stride := roundUp(max(size, 1), grain)
@@ -46,10 +46,10 @@ func (d *domain) Alloc(c *collective.DirectCall, typ device.Type, n int) (device
 		at = d.transport.reserve(stride * len(d.ranks))
 	}
 	if err := d.greet(c, at, 0, nil); err != nil {
-		return device.Buf{}, err
+		return nil, err
 	}
 	if at = d.in[0]; at == 0 {
-		return device.Buf{}, fmt.Errorf("the shared memory's %d bytes are used up", int64(fileSize))
+		return nil, fmt.Errorf("the shared memory's %d bytes are used up", int64(fileSize))
 	}
 	mapped, err := mapMemory(d.transport.memory, at, stride*len(d.ranks))
 	own := d.rank * stride
@@ -62,14 +62,18 @@ func (d *domain) Alloc(c *collective.DirectCall, typ device.Type, n int) (device
 		if err == nil {
 			_ = unix.Munmap(mapped)
 		}
-		return device.Buf{}, failed
+		return nil, failed
 	}
 	if err := populate(mapped); err != nil { // the pages are there: only the tables can fail
 		_ = unix.Munmap(mapped)
-		return device.Buf{}, err
+		return nil, err
 	}
 	d.transport.keep(region{mapped: mapped, at: at, stride: stride, ranks: d.ranks})
-	return device.FromBytes(typ, mapped[own:own+size:own+size]), nil
+	ranks := make([]device.Buf, len(d.ranks))
+	for r := range ranks {
+		ranks[r] = device.FromBytes(typ, mapped[r*stride:r*stride+size:r*stride+size])
+	}
+	return ranks, nil
 }
 
 // agree publishes this rank's error and returns the first of all ranks'.

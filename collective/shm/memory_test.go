@@ -170,3 +170,37 @@ func TestSteadyStateAllocatesLittle(t *testing.T) {
 	}
 	closeAllRanks(t, ranks)
 }
+
+// TestAllocShared: every rank of a group can write to what the others got.
+func TestAllocShared(t *testing.T) {
+	groups(t, 3, func(ctx context.Context, g *collective.Group, _ *Transport) error {
+		sub, err := g.Sub(ctx, []int{2, 0, 1})
+		if err != nil {
+			return err
+		}
+		for _, n := range []int{0, 1, 1000, 1 << 20} {
+			own, ranks, err := sub.(*collective.Group).AllocShared(ctx, device.I32, n)
+			if err != nil {
+				return err
+			}
+			if len(ranks) != 3 || own.Len != n || ranks[sub.Rank()].Len != n {
+				return fmt.Errorf("%d parts, the own one of %d elements, not %d", len(ranks), own.Len, n)
+			}
+			if n < 3 {
+				continue
+			}
+			for _, b := range ranks {
+				b.I32()[n-1-sub.Rank()] = int32(n + sub.Rank())
+			}
+			if err := collective.Barrier(ctx, sub); err != nil {
+				return err
+			}
+			for r := range 3 {
+				if got := own.I32()[n-1-r]; got != int32(n+r) {
+					return fmt.Errorf("rank %d wrote %d", r, got)
+				}
+			}
+		}
+		return sub.Close()
+	})
+}

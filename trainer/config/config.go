@@ -102,7 +102,7 @@ type Parallel struct {
 	Cuts           Names  `yaml:"cuts"`
 	Recompute      []int  `yaml:"recompute"` // stages
 	ActivationWire string `yaml:"activation_wire"`
-	ShardOptimizer bool   `yaml:"shard_optimizer"`
+	ShardOptimizer Switch `yaml:"shard_optimizer"`
 	SyncBatchNorm  bool   `yaml:"sync_batchnorm"`
 	DryRun         bool   `yaml:"dry_run"`
 }

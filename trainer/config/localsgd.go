@@ -12,7 +12,7 @@ func (c *Config) checkLocalSGD() error {
 		reason string
 	}{
 		{c.Train.Deterministic == "world", "train.deterministic", "what ranks that train apart compute depends on how many they are"},
-		{c.Parallel.ShardOptimizer, "parallel.shard_optimizer", "ranks that train apart need all of the optimizer's state"},
+		{c.Parallel.ShardOptimizer == On, "parallel.shard_optimizer", "ranks that train apart need all of the optimizer's state"},
 		{c.Parallel.SyncBatchNorm, "parallel.sync_batchnorm", "it sends something in every step"},
 		{c.Parallel.Pipeline > 1, "parallel.pipeline", "a model that is cut over ranks sends something in every step"},
 		{c.Parallel.Tensor > 1, "parallel.tensor", "a model that is cut over ranks sends something in every step"},

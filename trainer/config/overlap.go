@@ -14,7 +14,7 @@ func (c *Config) checkOverlap() error {
 		{!c.Fusion.Overlap, "fusion.overlap: false", "sums then begin after the backward pass and end before the step does"},
 		{c.Parallel.Pipeline > 1, "parallel.pipeline", "the stages wait for each other"},
 		{c.Parallel.Tensor > 1, "parallel.tensor", "the partners wait for each other"},
-		{c.Parallel.ShardOptimizer, "parallel.shard_optimizer", "parameters are what travels beside the forward pass then"},
+		{c.Parallel.ShardOptimizer == On, "parallel.shard_optimizer", "parameters are what travels beside the forward pass then"},
 		{c.Train.LocalSGD > 0, "train.local_sgd", "parameters are what travels beside the forward pass then"},
 		{c.Optim.ClipNorm > 0, "optim.clip_norm", "the norm needs all sums before the first update"},
 		{c.Optim.Name == "lars" || c.Optim.Name == "lamb", "optim.name: " + c.Optim.Name, "its norms are taken of all layers at a time"},
