@@ -150,8 +150,7 @@ func (g *Group) Alloc(ctx context.Context, t device.Type, n int) (device.Buf, er
 
 // AllocShared is Alloc that also returns what the other ranks of the group got, by
 // rank, where this one can read and write it; nil where no memory is shared. Ranks
-// that write to each other's say when with calls of their own: a Barrier before and
-// after.
+// that do so agree on when by calls, such as a Barrier before and after.
 func (g *Group) AllocShared(ctx context.Context, t device.Type, n int) (own device.Buf, ranks []device.Buf, err error) {
 	a := &allocated{typ: t, n: n}
 	if err := g.Start(ctx, Call{Kind: allocation, In: device.Buf{Type: t}, alloc: a}).Wait(ctx); err != nil {

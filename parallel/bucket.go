@@ -33,7 +33,7 @@ type bucket struct {
 	// on different ranks.
 	grad   device.Buf
 	values device.Buf   // the parameters' masters, in the same places; zero where they are elsewhere
-	copies []device.Buf // of a sharded optimizer: the values of all ranks, where this one can write to them
+	copies []device.Buf // of a sharded optimizer: the values of all ranks, where this one can read them
 	label  string       // for reports
 
 	bounds []int            // of a sharded optimizer: the ranks' parts of size; nil: all is everybody's

@@ -139,9 +139,8 @@ func (r *reducer) allocGrad(ctx context.Context, n int) (device.Buf, error) {
 	return r.comm.Alloc(ctx, device.F32, n)
 }
 
-// allocValues gives a bucket memory for its parameters such that the ranks can
-// write, where each updates a part for all, or averages it; none where they stay
-// where they are.
+// allocValues gives a bucket memory for its parameters that all ranks can reach, where
+// each updates a part for all, or averages it; none where they stay where they are.
 func (r *reducer) allocValues(ctx context.Context, b *bucket) (err error) {
 	if !r.cfg.Shard && r.cfg.LocalSGD == 0 || r.comm.Size() == 1 {
 		return nil

@@ -41,6 +41,7 @@ type reducer struct {
 	step      int     // the present one, from 1
 	lossScale float64 // of the present step
 	reduction reduction
+	fetched   *collective.Work // of the last step: the others have read this rank's part of the parameters
 	nothing   *collective.Work // has ended
 	failure   error            // of a hook in the present step
 }

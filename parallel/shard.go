@@ -20,8 +20,8 @@ import (
 //
 // which is what an all-reduce sends. The parameters of a bucket are waited for
 // when the first of them is used: the buckets travel in the order of the forward
-// pass, the reverse of theirs. Ranks that share memory write their parts into each
-// other's parameters instead.
+// pass, the reverse of theirs. Ranks that share memory read each other's parts
+// instead.
 
 // shard cuts a bucket over the ranks of its stage, on multiples of
 // device.NormBlock.
@@ -90,15 +90,16 @@ func (r *reducer) spread(call collective.Call) {
 	}
 }
 
-// writes reports whether this rank can write to all ranks' parameters.
-func (r *reducer) writes() bool {
+// maps reports whether this rank can read all ranks' parameters.
+func (r *reducer) maps() bool {
 	return len(r.buckets) > 0 && !slices.ContainsFunc(r.buckets, func(b *bucket) bool { return b.copies == nil })
 }
 
-// write is spread where ranks share memory: each writes what it has updated into all
-// ranks' parameters, two rounds of the group for all buckets in place of two for
-// each. It begins when all ranks are here, which read their old parameters no more.
-func (r *reducer) write() error {
+// fetch is spread where ranks share memory: when all have updated their parts, each
+// reads the others' parts into its own parameters. That is one round of the group for
+// all buckets in place of two for each, and moves each part from processor to
+// processor once; what an owner writes to all ranks moves again when they read it.
+func (r *reducer) fetch() error {
 	start := r.cfg.Events.Now()
 	if err := r.barrier().Wait(r.ctx); err != nil {
 		return err
@@ -106,32 +107,50 @@ func (r *reducer) write() error {
 	begin, bytes := r.cfg.Events.Now(), 0
 	own, ranks := r.comm.Rank(), r.comm.Size()
 	for _, b := range r.buckets {
-		lo, hi := b.bounds[own], b.bounds[own+1]
 		for i := 1; i < ranks; i++ { // each begins with another peer
-			r.cfg.Device.Kernels().Copy(b.copies[(own+i)%ranks].Slice(lo, hi), b.values.Slice(lo, hi))
+			r.fetchPart(b, (own+i)%ranks)
 		}
-		bytes += b.values.Slice(lo, hi).Size()
+		bytes += b.values.Slice(b.bounds[own], b.bounds[own+1]).Size()
 	}
 	end := r.cfg.Events.Now()
-	r.cfg.Events.Record(observe.Span{Kind: observe.Call, Lane: writeLane, Name: allParameters, Start: begin, End: end,
+	r.cfg.Events.Record(observe.Span{Kind: observe.Call, Lane: fetchLane, Name: allParameters, Start: begin, End: end,
 		Bytes: int64((ranks - 1) * bytes), BytesIn: int64(r.moved() - bytes)})
-	r.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: allParameters, Start: start, End: end})
-	written := r.barrier()
-	for _, b := range r.buckets {
-		b.spread = written
-	}
+	r.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "fetch parameters", Start: start, End: end})
+	r.fetched = r.barrier()
 	return nil
 }
 
+// fetchPart reads the part of a bucket that peer has updated. Large copies would go
+// past the cache, where the next forward pass had to read it again.
+func (r *reducer) fetchPart(b *bucket, peer int) {
+	const most = 128 << 10 / 4
+	for lo, end := b.bounds[peer], b.bounds[peer+1]; lo < end; lo += most {
+		hi := min(lo+most, end)
+		r.cfg.Device.Kernels().Copy(b.values.Slice(lo, hi), b.copies[peer].Slice(lo, hi))
+	}
+}
+
 const (
-	// writeLane is where spans show what a rank writes into other ranks' parameters.
-	writeLane = "parameters"
-	// allParameters labels what write does.
+	// fetchLane is where spans show how a rank reads the other ranks' parameters.
+	fetchLane = "parameters"
+	// allParameters labels what fetch does.
 	allParameters = ParametersLabel + "all buckets"
 )
 
 func (r *reducer) barrier() *collective.Work {
 	return r.comm.Start(r.ctx, collective.Call{Kind: plan.Barrier, Label: allParameters})
+}
+
+// given waits until the other ranks have read what this one has updated.
+func (r *reducer) given(ctx context.Context) error {
+	if r.fetched == nil {
+		return nil
+	}
+	err := r.fetched.Wait(ctx)
+	if err == nil {
+		r.fetched = nil
+	}
+	return err
 }
 
 // arrived waits until a bucket's parameters are those of all ranks.
@@ -149,9 +168,9 @@ func (r *reducer) arrived(ctx context.Context, b *bucket) error {
 }
 
 // Complete returns when all parameters have their values of the last Step on this
-// rank. Only a sharded optimizer, averages of local SGD and Defer leave some on their
-// way, which a forward pass waits for by itself; whoever reads or copies
-// parameters otherwise calls Complete first. It is not collective.
+// rank, and no other reads them here. Only a sharded optimizer, averages of local SGD and Defer leave some on their
+// way, which a forward pass waits for by itself; whoever reads, copies
+// or changes parameters otherwise calls Complete first. It is not collective.
 func (g *GradFusion) Complete(ctx context.Context) error {
 	if err := g.landAll(ctx); err != nil {
 		return err
@@ -161,6 +180,9 @@ func (g *GradFusion) Complete(ctx context.Context) error {
 			if err := s.reducer.arrived(ctx, b); err != nil {
 				return g.stageNamed(s, err)
 			}
+		}
+		if err := s.reducer.given(ctx); err != nil {
+			return g.stageNamed(s, err)
 		}
 	}
 	return nil
@@ -175,8 +197,8 @@ func (g *GradFusion) spread() error {
 	for _, s := range g.stages {
 		switch r := s.reducer; {
 		case s.Comm.Size() == 1:
-		case r.writes():
-			if err := r.write(); err != nil {
+		case r.maps():
+			if err := r.fetch(); err != nil {
 				return g.stageNamed(s, err)
 			}
 		default:

@@ -133,9 +133,9 @@ func mapped(t *testing.T, n int) []collective.Transport {
 	return out
 }
 
-// TestShardedWrites: ranks that write into each other's parameters compute what
-// ranks compute that update all of them.
-func TestShardedWrites(t *testing.T) {
+// TestShardedFetch: ranks that read each other's parts of the parameters compute
+// what ranks compute that update all of them.
+func TestShardedFetch(t *testing.T) {
 	for name, fusion := range map[string]FusionConfig{
 		"plain": {}, "deterministic": {Deterministic: true}, "clipped": {ClipNorm: 0.5, NoOverlap: true}, "masters": {Masters: device.BF16}, "wire": {Wire: Compression{Format: "int8"}},
 	} {
