@@ -68,6 +68,13 @@ func (g *Group) peerClosed(peer int, sequence uint64, reason string) {
 	}
 }
 
+// peerGone notes that nothing more comes of a peer, which says why.
+func (g *Group) peerGone(peer int) {
+	g.mu.Lock()
+	g.left[peer] = true
+	g.mu.Unlock()
+}
+
 // stillOpen returns an error when a peer has left before call sequence.
 func (g *Group) stillOpen(sequence uint64) error {
 	if !g.departed.Load() {
@@ -171,7 +178,11 @@ func (g *Group) kill(w *Work, reason *PeerError) {
 		text = short.Error()
 	}
 	g.family.mourn(text)
-	g.bury(noticeFailed, reason.Peer, text)
+	if g.closedBy >= 0 && reason.Peer == g.closedBy && errors.Is(reason.Err, ErrClosed) {
+		g.bury(noticeDeparted, reason.Peer, g.closedAfter, g.closedFor)
+		return
+	}
+	g.bury(noticeFailed, reason.Peer, g.sequence, text)
 }
 
 // leave ends the group for this rank's Close.
@@ -187,17 +198,16 @@ func (g *Group) leave() {
 		if reason := g.family.reason(); reason != "" {
 			text += " after this: " + reason
 		}
-		g.bury(noticeFailed, g.rank, text)
+		g.bury(noticeFailed, g.rank, g.sequence, text)
 		return
 	}
-	g.bury(noticeClosed, g.rank, g.family.reason())
+	g.bury(noticeClosed, g.rank, g.sequence, g.family.reason())
 }
 
 // bury does what kill and leave share; g.mu is held and released.
-func (g *Group) bury(kind byte, culprit int, text string) {
+func (g *Group) bury(kind byte, culprit int, sequence uint64, text string) {
 	queued := g.first
 	g.first, g.last = nil, nil
-	sequence := g.sequence
 	g.owned.Go(func() { g.tell(kind, culprit, sequence, text) })
 	var errs []error
 	for w := queued; w != nil; w = w.next {

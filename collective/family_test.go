@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/collective/plan"
 	"github.com/gradfusion/gradfusion/device"
 )
@@ -66,4 +71,57 @@ func TestClosedAfterLoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// late is a transport on which all but notices, which have a kilobyte, come late.
+type late struct {
+	collective.Transport
+	until chan struct{}
+}
+
+func (l late) Recv(ctx context.Context, from int, tag collective.Tag, b []byte) error {
+	err := l.Transport.Recv(ctx, from, tag, b)
+	if len(b) != 1024 {
+		<-l.until
+		synctest.Wait() // for the notices of that time
+	}
+	return err
+}
+
+func (late) RecvInPlace(context.Context, int, collective.Tag, func([]byte) error) (bool, error) {
+	return false, nil
+}
+
+// TestLateRankFinishesWhatALeaverTookPartIn: that another rank has failed because a
+// third one left does not keep a rank from the call before.
+func TestLateRankFinishesWhatALeaverTookPartIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := make(chan struct{})
+		var ranks errgroup.Group
+		for rank, transport := range inproc.New(3) {
+			ranks.Go(func() error {
+				var end collective.Transport = transport
+				switch rank {
+				case 0:
+					defer close(failed)
+				case 1:
+					end = late{transport, failed}
+				}
+				g := collective.NewGroup(end, collective.GroupConfig{})
+				own, all := device.FromF32([]float32{float32(rank)}), device.FromF32(make([]float32, 3))
+				gather := collective.Call{Kind: plan.AllGather, In: own, Out: all, Algorithm: "direct"}
+				if err := g.Start(t.Context(), gather).Wait(t.Context()); err != nil || !slices.Equal(all.F32(), []float32{0, 1, 2}) {
+					return fmt.Errorf("rank %d got %g: %w", rank, all.F32(), err)
+				}
+				if rank < 2 {
+					err := g.Start(t.Context(), gather).Wait(t.Context())
+					if failure := (*collective.PeerError)(nil); !errors.As(err, &failure) || failure.Peer != 2 || !errors.Is(err, collective.ErrClosed) {
+						return fmt.Errorf("rank %d after rank 2 left: %w", rank, err)
+					}
+				}
+				return g.Close()
+			})
+		}
+		require.NoError(t, ranks.Wait())
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -20,9 +21,12 @@ const (
 	noticeClosed  = 2
 	noticeWaiting = 3
 	noticeStuck   = 4
-	noticeText    = 32
-	noticeLabel   = 300
-	noticeTimeout = time.Second // for telling all peers
+	// noticeDeparted is what a rank tells that has failed because another one closed,
+	// after the call of that number: whoever is still in an earlier call may finish it.
+	noticeDeparted = 5
+	noticeText     = 32
+	noticeLabel    = 300
+	noticeTimeout  = time.Second // for telling all peers
 	// nudgeEvery is how often a rank that waits tells the rank it waits for in
 	// which call it is, for the cases that no message shows: two ranks in
 	// different calls, each waiting for the other.
@@ -72,6 +76,14 @@ func (g *Group) watch(peer int) {
 			g.executor.guard.blame(sequence, culprit)
 		case noticeFailed:
 			g.kill(nil, &PeerError{Peer: culprit, Err: &RemoteError{From: g.ranks[peer], Text: string(text)}})
+			return
+		case noticeDeparted:
+			if culprit < 0 || culprit >= len(g.ranks) {
+				culprit = peer
+			}
+			g.peerGone(peer)
+			g.peerClosed(culprit, sequence, string(text))
+			g.laneTo(lane{peer, true}).limitTo(binary.LittleEndian.Uint64(b[24:]), fmt.Sprintf("rank %d closed it", g.ranks[culprit]))
 			return
 		case noticeClosed:
 			g.peerClosed(peer, sequence, string(text))
