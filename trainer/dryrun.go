@@ -203,7 +203,9 @@ func (d *dryRun) activationType() device.Type {
 
 // ownStates is what a rank holds of the optimizer's state of a stage.
 func (d *dryRun) ownStates(bytes int) float64 {
-	if c := &d.cfg.Collective; d.cfg.Shards(len(d.cfg.Launch.Hosts) == 0 && c.Backend == "cpu" && (c.Transport == "auto" || c.Transport == "shm")) {
+	c := &d.cfg.Collective
+	sharesMemory := len(d.cfg.Launch.Hosts) == 0 && c.Backend == "cpu" && (c.Transport == "auto" || c.Transport == "shm")
+	if d.cfg.Shards(sharesMemory, d.model.ParamCount()) {
 		return float64(bytes) / float64(d.columns)
 	}
 	return float64(bytes)

@@ -69,7 +69,8 @@ func TestDryRunCountsWires(t *testing.T) {
 		{[]string{"optim.name=adam", "parallel.shard_optimizer=false"}, "450 KiB"},
 		{[]string{"optim.name=adam", "collective.transport=tcp"}, "450 KiB"},
 		{[]string{"optim.name=adam", "collective.transport=tcp", "parallel.shard_optimizer=true"}, "338 KiB"},
-		{[]string{"optim.name=adam"}, "338 KiB"},
+		{[]string{"optim.name=adam"}, "450 KiB"}, // too small to be worth it
+		{[]string{"optim.name=adam", "model.hidden=[16384]"}, "14.1 MiB"},
 		{[]string{"amp.level=O2", "parallel.pipeline=2"}, "(f16)"},
 		{[]string{"parallel.activation_wire=bf16", "parallel.pipeline=2"}, "(bf16)"},
 	} {

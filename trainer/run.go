@@ -32,9 +32,9 @@ type session struct {
 	cfg  *config.Config
 	comm collective.Comm
 	// norms joins the ranks that share statistics of BatchNorm; nil: none do.
-	norms collective.Comm
-	// shards says that the optimizer is sharded.
-	shards bool
+	norms        collective.Comm
+	sharesMemory bool // all ranks do
+	shards       bool // the optimizer is sharded; until the model is built: it may be
 	parts
 	mesh     *parallel.Mesh
 	partners *parallel.Partners // nil: layers are not cut
@@ -86,7 +86,8 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 		defer s.comm.Close()
 	}
 	memory, ok := s.comm.(interface{ SharesMemory() bool })
-	s.shards = s.cfg.Shards(ok && memory.SharesMemory())
+	s.sharesMemory = ok && memory.SharesMemory()
+	s.shards = s.cfg.Shards(s.sharesMemory, config.WorthSharding)
 	if s.parts, err = job.parts(); err != nil {
 		return nil, err
 	}
@@ -150,7 +151,10 @@ func (s *session) prepare(ctx context.Context) error {
 		func() error { return s.compareRanks(ctx) },
 		func() error { return s.place(ctx) },
 		s.build,
-		func() error { return s.divide(ctx) },
+		func() error {
+			s.shards = s.cfg.Shards(s.sharesMemory, s.model.ParamCount())
+			return s.divide(ctx)
+		},
 		s.materialize,
 		func() error { return s.joinNorms(ctx) },
 	} {

@@ -101,7 +101,7 @@ parallel.virtual_stages  stages per rank under interleaved and looped-bfs
 parallel.cuts  blocks that begin a stage, but the first one, by name or index: [3, 6]; auto balances time and memory, as measured at the start, or counted under deterministic: world; or a CSV file with costs
 parallel.recompute  stages, from 0, whose blocks forget their activations as under model.recompute: blocks; the first ones hold most micro-batches
 parallel.activation_wire  format of activations and their gradients between the ranks of a pipeline: f32, f16, bf16; with 16 bits the result depends on the cuts
-parallel.shard_optimizer  keep each part of the optimizer's state on one rank only, which updates that part for all; saves memory, computes the same; auto does where all ranks share memory, which also saves time
+parallel.shard_optimizer  keep each part of the optimizer's state on one rank only, which updates that part for all; saves memory, computes the same; auto does where all ranks share memory and the model has a million parameters, which also saves time
 parallel.sync_batchnorm  BatchNorm statistics over all columns
 parallel.dry_run  print grid, idle time, memory and bytes per link, and train nothing
 fusion.threshold_mb  gradients are summed in buckets of this size, in 2^20 bytes; auto: 16, but 2 on 2 to 8 ranks of several hosts; bucket_mb in summary.json says which
