@@ -68,13 +68,6 @@ func (g *Group) peerClosed(peer int, sequence uint64, reason string) {
 	}
 }
 
-// peerGone notes that nothing more comes of a peer, which says why.
-func (g *Group) peerGone(peer int) {
-	g.mu.Lock()
-	g.left[peer] = true
-	g.mu.Unlock()
-}
-
 // stillOpen returns an error when a peer has left before call sequence.
 func (g *Group) stillOpen(sequence uint64) error {
 	if !g.departed.Load() {
@@ -178,11 +171,11 @@ func (g *Group) kill(w *Work, reason *PeerError) {
 		text = short.Error()
 	}
 	g.family.mourn(text)
+	kind, sequence := byte(noticeFailed), g.sequence
 	if g.closedBy >= 0 && reason.Peer == g.closedBy && errors.Is(reason.Err, ErrClosed) {
-		g.bury(noticeDeparted, reason.Peer, g.closedAfter, g.closedFor)
-		return
+		kind, sequence = noticeDeparted, g.closedAfter
 	}
-	g.bury(noticeFailed, reason.Peer, g.sequence, text)
+	g.bury(kind, reason.Peer, sequence, text)
 }
 
 // leave ends the group for this rank's Close.

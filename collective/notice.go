@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,14 +15,12 @@ import (
 // the header of its call. A rank that waits itself answers that one with the rank
 // it waits for.
 const (
-	noticeSize    = 1024
-	noticeFailed  = 1
-	noticeClosed  = 2
-	noticeWaiting = 3
-	noticeStuck   = 4
-	// noticeDeparted is what a rank tells that has failed because another one closed,
-	// after the call of that number: whoever is still in an earlier call may finish it.
-	noticeDeparted = 5
+	noticeSize     = 1024
+	noticeFailed   = 1
+	noticeClosed   = 2
+	noticeWaiting  = 3
+	noticeStuck    = 4
+	noticeDeparted = 5 // failed after the call of that number, because another rank closed
 	noticeText     = 32
 	noticeLabel    = 300
 	noticeTimeout  = time.Second // for telling all peers
@@ -74,21 +71,36 @@ func (g *Group) watch(peer int) {
 			g.compare(peer, b[noticeText:noticeText+headerSize])
 		case noticeStuck:
 			g.executor.guard.blame(sequence, culprit)
-		case noticeFailed:
-			g.kill(nil, &PeerError{Peer: culprit, Err: &RemoteError{From: g.ranks[peer], Text: string(text)}})
-			return
-		case noticeDeparted:
-			if culprit < 0 || culprit >= len(g.ranks) {
-				culprit = peer
+		case noticeFailed, noticeDeparted:
+			if b[0] == noticeDeparted {
+				g.letFinish(sequence)
 			}
-			g.peerGone(peer)
-			g.peerClosed(culprit, sequence, string(text))
-			g.laneTo(lane{peer, true}).limitTo(binary.LittleEndian.Uint64(b[24:]), fmt.Sprintf("rank %d closed it", g.ranks[culprit]))
+			g.kill(nil, &PeerError{Peer: culprit, Err: &RemoteError{From: g.ranks[peer], Text: string(text)}})
 			return
 		case noticeClosed:
 			g.peerClosed(peer, sequence, string(text))
 			g.laneTo(lane{peer, true}).limitTo(binary.LittleEndian.Uint64(b[24:]), string(text))
 			return
+		}
+	}
+}
+
+// departedGrace is how long a rank may take to finish a call that all ranks have done
+// their part for.
+const departedGrace = time.Second
+
+// letFinish waits until this rank has ended the call of that number, in which a rank
+// took part that then left. That another has failed in the next call since is no
+// reason to end this one.
+func (g *Group) letFinish(sequence uint64) {
+	ctx, cancel := context.WithTimeout(g.ctx, departedGrace)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for g.ended.Load() < sequence && ctx.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
 		}
 	}
 }

@@ -96,8 +96,8 @@ func (r *reducer) order(out []int32, uses []nn.Use) {
 	}
 }
 
-// place allocates a bucket, and moves its parameters there where other ranks write
-// to them.
+// place allocates a bucket, and moves its parameters there where other ranks read or
+// write them.
 func (r *reducer) place(ctx context.Context, b *bucket) (err error) {
 	length := b.size
 	if r.cfg.Deterministic {
@@ -152,15 +152,10 @@ func (r *reducer) allocValues(ctx context.Context, b *bucket) (err error) {
 	for _, e := range b.entries {
 		e.param.Before(func() error { return r.arrived(r.ctx, b) })
 	}
-	if comm, ok := r.comm.(sharer); ok && r.cfg.Shard {
-		b.values, b.copies, err = comm.AllocShared(ctx, device.F32, b.size)
+	if group, ok := r.comm.(*collective.Group); ok && r.cfg.Shard {
+		b.values, b.copies, err = group.AllocShared(ctx, device.F32, b.size)
 	} else {
 		b.values, err = r.comm.Alloc(ctx, device.F32, b.size)
 	}
 	return err
-}
-
-// sharer is a Comm whose ranks may share memory, see collective.Group.AllocShared.
-type sharer interface {
-	AllocShared(ctx context.Context, t device.Type, n int) (own device.Buf, ranks []device.Buf, err error)
 }

@@ -221,10 +221,16 @@ func (g *GradFusion) landAll(ctx context.Context) error {
 	return nil
 }
 
-// settle lets the sums end that other ranks may wait for.
+// settle lets the sums end that other ranks may wait for, and what they read.
 func (g *GradFusion) settle() {
-	if g.cfg.Defer && g.stages != nil && g.ctx.Err() == nil {
+	if g.stages == nil || g.ctx.Err() != nil {
+		return
+	}
+	if g.cfg.Defer {
 		_ = g.landAll(g.ctx) // whoever closes asks for nothing more
+	}
+	for _, s := range g.stages {
+		_ = s.reducer.given(g.ctx)
 	}
 }
 

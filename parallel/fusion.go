@@ -258,8 +258,8 @@ func (g *GradFusion) wait(ctx context.Context) error {
 func (g *GradFusion) Outcome() Outcome { return g.outcome }
 
 // Close ends the GradFusion's goroutines; calls in flight fail. It first waits until
-// what other ranks may need of the last step has left: gradients of tied parameters
-// and, with FusionConfig.Defer, sums.
+// what other ranks may need of the last step has left: gradients of tied parameters,
+// parameters in shared memory and, with FusionConfig.Defer, sums.
 func (g *GradFusion) Close() error {
 	g.settle()
 	for _, t := range g.ties {

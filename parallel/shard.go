@@ -114,7 +114,7 @@ func (r *reducer) fetch() error {
 	}
 	end := r.cfg.Events.Now()
 	r.cfg.Events.Record(observe.Span{Kind: observe.Call, Lane: fetchLane, Name: allParameters, Start: begin, End: end,
-		Bytes: int64((ranks - 1) * bytes), BytesIn: int64(r.moved() - bytes)})
+		Bytes: int64(ranks-1) * int64(bytes)}) // once, as calls on shared memory count
 	r.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "fetch parameters", Start: start, End: end})
 	r.fetched = r.barrier()
 	return nil
@@ -123,7 +123,7 @@ func (r *reducer) fetch() error {
 // fetchPart reads the part of a bucket that peer has updated. Large copies would go
 // past the cache, where the next forward pass had to read it again.
 func (r *reducer) fetchPart(b *bucket, peer int) {
-	const most = 128 << 10 / 4
+	const most = 32 << 10 // elements
 	for lo, end := b.bounds[peer], b.bounds[peer+1]; lo < end; lo += most {
 		hi := min(lo+most, end)
 		r.cfg.Device.Kernels().Copy(b.values.Slice(lo, hi), b.copies[peer].Slice(lo, hi))
@@ -168,9 +168,10 @@ func (r *reducer) arrived(ctx context.Context, b *bucket) error {
 }
 
 // Complete returns when all parameters have their values of the last Step on this
-// rank, and no other reads them here. Only a sharded optimizer, averages of local SGD and Defer leave some on their
-// way, which a forward pass waits for by itself; whoever reads, copies
-// or changes parameters otherwise calls Complete first. It is not collective.
+// rank, and no other reads them here. Only a sharded optimizer, averages of local SGD
+// and Defer leave some on their way, which a forward pass waits for by itself; whoever
+// reads, copies or changes parameters otherwise calls Complete first. It is not
+// collective.
 func (g *GradFusion) Complete(ctx context.Context) error {
 	if err := g.landAll(ctx); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -150,4 +151,54 @@ func TestShardedFetch(t *testing.T) {
 			require.Equal(t, wantLast, last, "%s, %d ranks", name, ranks)
 		}
 	}
+}
+
+// late is a device that copies when it is let.
+type late struct {
+	device.Device
+	until chan struct{}
+}
+
+func (l late) Kernels() device.Kernels { return lateCopy{l.Device.Kernels(), l.until} }
+
+type lateCopy struct {
+	device.Kernels
+	until chan struct{}
+}
+
+func (l lateCopy) Copy(dst, src device.Buf) {
+	<-l.until
+	l.Kernels.Copy(dst, src)
+}
+
+// TestCloseWaitsForReaders: a rank that closes after its last step does not keep
+// another from reading its part of the parameters.
+func TestCloseWaitsForReaders(t *testing.T) {
+	closing := make(chan struct{})
+	require.NoError(t, over(t.Context(), mapped(t, 2), func(ctx context.Context, c collective.Comm) error {
+		g, m, err := sharding(ctx, c, FusionConfig{Shard: true})
+		if err != nil {
+			return err
+		}
+		if err := manual(4, true)(ctx, c, g, m, newSamples(18, 1, 4)); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			for _, s := range g.stages {
+				s.reducer.cfg.Device = late{s.reducer.cfg.Device, closing}
+			}
+		}
+		if err := g.Step(0.01); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			close(closing)
+		} else if err := g.Complete(ctx); err != nil {
+			return err
+		}
+		if err := g.Close(); err != nil {
+			return err
+		}
+		return collective.Barrier(ctx, c)
+	}))
 }

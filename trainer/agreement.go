@@ -18,11 +18,10 @@ var ErrElsewhere = errors.New("the reason is with that rank")
 
 // compareRanks finds settings and data sets that differ between ranks, which
 // would train to a wrong result without any sign. All ranks get the same error.
-func (s *session) compareRanks(ctx context.Context) error {
+func (s *session) compareRanks(ctx context.Context, own []string) error {
 	if s.comm.Size() == 1 {
 		return nil
 	}
-	own := s.common()
 	hash := sha256.Sum256([]byte(strings.Join(own, "\n")))
 	hashes := make([]byte, len(hash)*s.comm.Size())
 	call := collective.Call{Kind: plan.AllGather, In: device.FromU8(hash[:]), Out: device.FromU8(hashes), Label: "hash of the settings"}
@@ -77,10 +76,27 @@ const kernelsKey = "compute.kernels"
 func (s *session) common() []string {
 	own := s.settings()
 	if s.savesTogether() {
-		own = append(own, fmt.Sprintf("checkpoint.dir: set %t", s.cfg.Checkpoint.Dir != ""), fmt.Sprintf("checkpoint.every: %v", s.cfg.Checkpoint.Every))
+		own = append(own, s.saving()...)
 	}
 	own = append(own, fmt.Sprintf("fusion.threshold_mb: buckets of %g", s.cfg.BucketMB(len(s.comm.Hosts()), s.comm.Size())))
 	return append(own, fmt.Sprintf("-resume: %t", s.job.Resume), keyTraining+": "+s.contents[0], keyTest+": "+s.contents[1])
+}
+
+// saving is what ranks must have alike that take part in each other's checkpoints.
+func (s *session) saving() []string {
+	c := s.cfg.Checkpoint
+	return []string{fmt.Sprintf("checkpoint.dir: set %t", c.Dir != ""), fmt.Sprintf("checkpoint.every: %v", c.Every)}
+}
+
+// shard decides whether the optimizer is sharded, now that the model is known.
+func (s *session) shard(ctx context.Context) error {
+	together := s.savesTogether()
+	group, ok := s.comm.(*collective.Group)
+	s.shards = s.cfg.Shards(ok && group.SharesMemory(), s.model.ParamCount())
+	if s.savesTogether() && !together {
+		return s.compareRanks(ctx, s.saving())
+	}
+	return nil
 }
 
 // savesTogether reports whether all ranks take part in a checkpoint.

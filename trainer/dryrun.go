@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 
@@ -204,7 +205,7 @@ func (d *dryRun) activationType() device.Type {
 // ownStates is what a rank holds of the optimizer's state of a stage.
 func (d *dryRun) ownStates(bytes int) float64 {
 	c := &d.cfg.Collective
-	sharesMemory := len(d.cfg.Launch.Hosts) == 0 && c.Backend == "cpu" && (c.Transport == "auto" || c.Transport == "shm")
+	sharesMemory := runtime.GOOS == "linux" && len(d.cfg.Launch.Hosts) == 0 && c.Backend == "cpu" && (c.Transport == "auto" || c.Transport == "shm")
 	if d.cfg.Shards(sharesMemory, d.model.ParamCount()) {
 		return float64(bytes) / float64(d.columns)
 	}

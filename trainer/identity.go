@@ -75,7 +75,7 @@ func changed(then string, now []string) []string {
 	for _, line := range now {
 		key, value, _ := strings.Cut(line, ": ")
 		switch was, known := old[key]; {
-		case !known || was == value, key == "train.epochs", key == "train.steps", key == "train.eval_every", key == "observe.trace", key == "model.recompute", key == "parallel.recompute", key == "launch.placement":
+		case !known || was == value, key == "train.epochs", key == "train.steps", key == "train.eval_every", key == "observe.trace", key == "model.recompute", key == "parallel.recompute", key == "launch.placement", key == "parallel.shard_optimizer":
 		default:
 			out = append(out, fmt.Sprintf("%s is %s, was %s", key, value, was))
 		}

@@ -32,9 +32,10 @@ type session struct {
 	cfg  *config.Config
 	comm collective.Comm
 	// norms joins the ranks that share statistics of BatchNorm; nil: none do.
-	norms        collective.Comm
-	sharesMemory bool // all ranks do
-	shards       bool // the optimizer is sharded; until the model is built: it may be
+	norms collective.Comm
+	// shards says that the optimizer is sharded. auto is decided when the model is
+	// built.
+	shards bool
 	parts
 	mesh     *parallel.Mesh
 	partners *parallel.Partners // nil: layers are not cut
@@ -85,9 +86,7 @@ func Run(ctx context.Context, job Job) (summary *metrics.Summary, err error) {
 		s.comm = alone()
 		defer s.comm.Close()
 	}
-	memory, ok := s.comm.(interface{ SharesMemory() bool })
-	s.sharesMemory = ok && memory.SharesMemory()
-	s.shards = s.cfg.Shards(s.sharesMemory, config.WorthSharding)
+	s.shards = s.cfg.Parallel.ShardOptimizer == config.On
 	if s.parts, err = job.parts(); err != nil {
 		return nil, err
 	}
@@ -148,13 +147,11 @@ func (s *session) prepare(ctx context.Context) error {
 	for _, do := range []func() error{
 		s.cut,
 		s.checkLocalSGD,
-		func() error { return s.compareRanks(ctx) },
+		func() error { return s.compareRanks(ctx, s.common()) },
 		func() error { return s.place(ctx) },
 		s.build,
-		func() error {
-			s.shards = s.cfg.Shards(s.sharesMemory, s.model.ParamCount())
-			return s.divide(ctx)
-		},
+		func() error { return s.shard(ctx) },
+		func() error { return s.divide(ctx) },
 		s.materialize,
 		func() error { return s.joinNorms(ctx) },
 	} {
