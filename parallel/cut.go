@@ -14,7 +14,12 @@ import (
 // cut asks rank 0 for the order in which gradients become complete and places the
 // parameters in buckets. uses is what this rank's first forward pass used; nil on a
 // rank that ran none.
-func (r *reducer) cut(ctx context.Context, uses []nn.Use) error {
+func (r *reducer) cut(ctx context.Context, uses []nn.Use) (err error) {
+	defer func() { // half a cut is none
+		if err != nil {
+			r.buckets = nil
+		}
+	}()
 	order := make([]int32, 2*len(r.params))
 	if r.comm.Rank() == 0 {
 		r.order(order, uses)

@@ -208,3 +208,30 @@ func TestLostParametersAreAnError(t *testing.T) {
 		return nil
 	}))
 }
+
+// scarce is a Comm that gives memory so often only.
+type scarce struct {
+	collective.Comm
+	left *int
+}
+
+func (s scarce) Alloc(ctx context.Context, t device.Type, n int) (device.Buf, error) {
+	if *s.left--; *s.left < 0 {
+		return device.Buf{}, errors.New("no more memory")
+	}
+	return s.Comm.Alloc(ctx, t, n)
+}
+
+// TestBucketsWithoutMemory: a step that finds memory for some of the buckets only
+// fails with that error.
+func TestBucketsWithoutMemory(t *testing.T) {
+	for given := range 4 {
+		tr := trial{model: mlpConfig, micro: 4, steps: 1, data: newSamples(18, 1, 4), fusion: FusionConfig{ThresholdMB: 0.001, Shard: true}}
+		err := world(t.Context(), 2, func(ctx context.Context, c collective.Comm) error {
+			left := given
+			_, _, err := tr.run(ctx, scarce{c, &left}, naive.New())
+			return err
+		})
+		require.ErrorContains(t, err, "no more memory")
+	}
+}
