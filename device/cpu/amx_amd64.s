@@ -36,6 +36,7 @@ line:
 	VPSRLD    $0x10, Z4, Z4
 	VPORD     Z5, Z4, Z4
 	VMOVDQU32 Z4, (AX)(SI*1)
+	VPANDD    Z0, Z3, Z3
 	VPSRLD    $0x10, Z2, Z2
 	VPORD     Z3, Z2, Z2
 	VMOVDQU32 Z2, (R8)
@@ -88,6 +89,7 @@ line:
 	VPSRLD    $0x10, Z4, Z4
 	VPORD     Z5, Z4, Z4
 	VMOVDQU32 Z4, (AX)(SI*1)
+	VPANDD    Z0, Z3, Z3
 	VPSRLD    $0x10, Z2, Z2
 	VPORD     Z3, Z2, Z2
 	VMOVDQU32 Z2, (CX)

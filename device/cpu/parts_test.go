@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,6 +37,39 @@ func partsSet(t *testing.T) *kernelSet {
 	}
 	t.Log("no matrix unit here")
 	return nil
+}
+
+// TestSplitOfTinyNumbers: what a number below 2^-110 loses stays out of the half of
+// its neighbour.
+func TestSplitOfTinyNumbers(t *testing.T) {
+	set := partsSet(t)
+	if set == nil {
+		return
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	first, second := make([]float32, tileColumns), make([]float32, tileColumns)
+	for range 1000 {
+		for i := range first {
+			first[i] = float32(random.NormFloat64())
+			second[i] = math.Float32frombits(random.Uint32N(1 << 27)) // below 2^-110, denormal ones too
+			if random.IntN(2) == 0 {
+				first[i], second[i] = second[i], first[i]
+			}
+		}
+		parts := make([]float32, 3*tileColumns)
+		set.parts.split(parts, first, second, tileColumns, tileColumns, 1)
+		words := unsafe.Slice((*uint32)(unsafe.Pointer(&parts[0])), len(parts))
+		for i := range first {
+			var low, high float64
+			for part := range 3 {
+				word := words[part*tileColumns+i]
+				low += float64(bfloat(word << 16))
+				high += float64(bfloat(word &^ 0xffff))
+			}
+			require.InDelta(t, first[i], low, 0x1p-133)
+			require.InDelta(t, second[i], high, 0x1p-133)
+		}
+	}
 }
 
 // TestSplitIsExact: the parts of a number add up to it, each with 8 bits, and go

@@ -93,6 +93,9 @@ func (s *splitter) line(first, second Mem) {
 		VSUBPS(middle[i], x, x)
 	}
 	pairs(middle[0], middle[1], Mem{Base: s.high, Index: s.part, Scale: 1})
+	// Of a number below 2^-110 the rest has lost its leading bit and is no part of 8
+	// bits: the others would go into its neighbour's half.
+	VPANDD(s.upper, rest[1], rest[1])
 	pairs(rest[0], rest[1], Mem{Base: s.low})
 	ADDQ(U32(lineBytes), s.high)
 	ADDQ(U32(lineBytes), s.low)
