@@ -70,10 +70,11 @@ func TestTinyNumbers(t *testing.T) {
 	}
 	want := run(naive.New().Kernels())
 	for _, set := range sets(t) {
-		for _, method := range []string{"direct", "winograd4"} {
-			if set == "portable" && method == "winograd4" {
-				continue
-			}
+		methods := []string{"direct", "winograd4"}
+		if !transforms(set) {
+			methods = methods[:1]
+		}
+		for _, method := range methods {
 			for i, got := range run(open(t, cpu.Config{Kernels: set, Conv: method}).Kernels()) {
 				var square float64
 				for _, v := range want[i] {
