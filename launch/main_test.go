@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/tcp"
 )
 
@@ -192,7 +193,12 @@ func train(place Place, dies string) int {
 	if place.Rank == dying {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
-	return fail(world.Recv(ctx, dying, 2, b))
+	err = world.Recv(ctx, dying, 2, b)
+	// The other survivor may have left first; the one to blame is whom that lost.
+	if departed := (*collective.DepartedError)(nil); errors.As(err, &departed) {
+		err = fmt.Errorf("rank %d lost rank %d: %w", place.Rank, departed.Lost, err)
+	}
+	return fail(err)
 }
 
 // holders watches the processes that have called hold.

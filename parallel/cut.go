@@ -55,6 +55,7 @@ func (r *reducer) cut(ctx context.Context, uses []nn.Use) (err error) {
 	if r.cfg.Hook != nil {
 		r.reduction = newHookReduction(r)
 	}
+	r.fetchLabel = labelOf(r.buckets)
 	r.free = make([][]device.Buf, len(r.buckets))
 	for i := range r.buckets {
 		r.sequence = append(r.sequence, i)

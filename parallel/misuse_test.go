@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/commtest"
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/collective/store"
 	"github.com/gradfusion/gradfusion/collective/tcp"
@@ -213,22 +214,9 @@ func TestMisuseOfOneRankIsAnErrorOfAll(t *testing.T) {
 }
 
 func TestMisuseOverTCP(t *testing.T) {
-	server, err := store.Listen(t.Context(), "127.0.0.1:0", "token")
-	require.NoError(t, err)
-	defer server.Close()
-	ranks := make([]collective.Transport, 2)
-	var group errgroup.Group
-	for r := range ranks {
-		group.Go(func() error {
-			client, err := store.Dial(t.Context(), server.Addr().String(), "token")
-			if err != nil {
-				return err
-			}
-			ranks[r], err = tcp.Join(t.Context(), tcp.Config{Rank: r, Size: 2, Store: client, Token: "token"})
-			return errors.Join(err, client.Close())
-		})
-	}
-	require.NoError(t, group.Wait())
+	ranks := commtest.Joined(t, 2, func(ctx context.Context, r int, client *store.Client) (collective.Transport, error) {
+		return tcp.Join(ctx, tcp.Config{Rank: r, Size: 2, Store: client, Token: commtest.JoinToken})
+	})
 	errs := misuse(t, false, misuses[1].each, nil, ranks)
 	for _, err := range errs {
 		require.EqualError(t, err, misuses[1].want)

@@ -42,8 +42,10 @@ type reducer struct {
 	lossScale float64 // of the present step
 	reduction reduction
 	fetched   *collective.Work // of the last step: the others have read this rank's part of the parameters
-	nothing   *collective.Work // has ended
-	failure   error            // of a hook in the present step
+
+	fetchLabel string           // of the calls around reading the others' parts
+	nothing    *collective.Work // has ended
+	failure    error            // of a hook in the present step
 }
 
 func newReducer(ctx context.Context, cfg FusionConfig, comm collective.Comm, params []*nn.Param) *reducer {

@@ -2,7 +2,9 @@ package parallel
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gradfusion/gradfusion/collective"
 	"github.com/gradfusion/gradfusion/collective/plan"
@@ -90,8 +92,8 @@ func (r *reducer) spread(call collective.Call) {
 	}
 }
 
-// maps reports whether this rank can read all ranks' parameters.
-func (r *reducer) maps() bool {
+// sharesParameters reports whether this rank can read all ranks' parameters.
+func (r *reducer) sharesParameters() bool {
 	return len(r.buckets) > 0 && !slices.ContainsFunc(r.buckets, func(b *bucket) bool { return b.copies == nil })
 }
 
@@ -113,7 +115,7 @@ func (r *reducer) fetch() error {
 		bytes += b.values.Slice(b.bounds[own], b.bounds[own+1]).Size()
 	}
 	end := r.cfg.Events.Now()
-	r.cfg.Events.Record(observe.Span{Kind: observe.Call, Lane: fetchLane, Name: allParameters, Start: begin, End: end,
+	r.cfg.Events.Record(observe.Span{Kind: observe.Call, Lane: fetchLane, Name: r.fetchLabel, Start: begin, End: end,
 		Bytes: int64(ranks-1) * int64(bytes)}) // once, as calls on shared memory count
 	r.cfg.Events.Record(observe.Span{Kind: observe.Exposed, Lane: "compute", Name: "fetch parameters", Start: start, End: end})
 	r.fetched = r.barrier()
@@ -130,15 +132,24 @@ func (r *reducer) fetchPart(b *bucket, peer int) {
 	}
 }
 
-const (
-	// fetchLane is where spans show how a rank reads the other ranks' parameters.
-	fetchLane = "parameters"
-	// allParameters labels what fetch does.
-	allParameters = ParametersLabel + "all buckets"
-)
+// fetchLane is where spans show how a rank reads the other ranks' parameters.
+const fetchLane = "parameters"
+
+// labelOf is what fetch does, for reports: it names the first of the buckets.
+func labelOf(buckets []*bucket) string {
+	const most = 3
+	var labels []string
+	for _, b := range buckets[:min(len(buckets), most)] {
+		labels = append(labels, b.label)
+	}
+	if more := len(buckets) - most; more > 0 {
+		labels = append(labels, fmt.Sprintf("%d more", more))
+	}
+	return ParametersLabel + strings.Join(labels, ", ")
+}
 
 func (r *reducer) barrier() *collective.Work {
-	return r.comm.Start(r.ctx, collective.Call{Kind: plan.Barrier, Label: allParameters})
+	return r.comm.Start(r.ctx, collective.Call{Kind: plan.Barrier, Label: r.fetchLabel})
 }
 
 // given waits until the other ranks have read what this one has updated.
@@ -198,7 +209,7 @@ func (g *GradFusion) spread() error {
 	for _, s := range g.stages {
 		switch r := s.reducer; {
 		case s.Comm.Size() == 1:
-		case r.maps():
+		case r.sharesParameters():
 			if err := r.fetch(); err != nil {
 				return g.stageNamed(s, err)
 			}

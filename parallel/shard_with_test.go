@@ -1,22 +1,15 @@
 package parallel
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/amp"
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/shm"
-	"github.com/gradfusion/gradfusion/collective/store"
-	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/optim"
 )
 
@@ -49,14 +42,20 @@ func TestShardedWire(t *testing.T) {
 		tr := trial{model: mlpConfig, micro: 4, steps: 3, data: newSamples(18, 1, 4)}
 		tr.fusion = FusionConfig{ThresholdMB: 0.001, ClipNorm: 0.5, Wire: Compression{Format: format}}
 		for _, ranks := range []int{2, 3} {
-			wantFirst, wantLast := tr.everywhere(t, ranks)
-			sharded := tr
-			sharded.fusion.Shard = true
-			first, last := sharded.everywhere(t, ranks)
-			require.Equal(t, wantFirst, first, "%s, %d ranks", format, ranks)
-			require.Equal(t, wantLast, last, "%s, %d ranks", format, ranks)
+			tr.shardedIsSame(t, func() []collective.Transport { return inprocRanks(ranks) }, fmt.Sprintf("%s, %d ranks", format, ranks))
 		}
 	}
+}
+
+// shardedIsSame runs the trial with each rank updating all and with each updating a
+// part, on ranks of two worlds, and requires the same bits.
+func (tr trial) shardedIsSame(t *testing.T, world func() []collective.Transport, what string) {
+	t.Helper()
+	wantFirst, wantLast := tr.over(t, world())
+	tr.fusion.Shard = true
+	first, last := tr.over(t, world())
+	require.Equal(t, wantFirst, first, what)
+	require.Equal(t, wantLast, last, what)
 }
 
 // TestShardedTables: sparse gradients have the bits of one rank, whoever updates
@@ -108,97 +107,4 @@ func TestShardedNorms(t *testing.T) {
 			}
 		}
 	}
-}
-
-// mapped makes transports of ranks that share memory.
-func mapped(t *testing.T, n int) []collective.Transport {
-	if runtime.GOOS != "linux" {
-		t.Skip("no memory to share")
-	}
-	server, err := store.Listen(t.Context(), "127.0.0.1:0", "token")
-	require.NoError(t, err)
-	t.Cleanup(func() { server.Close() })
-	out := make([]collective.Transport, n)
-	var joining errgroup.Group
-	for r := range n {
-		joining.Go(func() error {
-			client, err := store.Dial(t.Context(), server.Addr().String(), "token")
-			if err == nil {
-				out[r], err = shm.Join(t.Context(), shm.Config{Rank: r, Size: n, Store: client, Token: "token"})
-				err = errors.Join(err, client.Close())
-			}
-			return err
-		})
-	}
-	require.NoError(t, joining.Wait())
-	return out
-}
-
-// TestShardedFetch: ranks that read each other's parts of the parameters compute
-// what ranks compute that update all of them.
-func TestShardedFetch(t *testing.T) {
-	for name, fusion := range map[string]FusionConfig{
-		"plain": {}, "deterministic": {Deterministic: true}, "clipped": {ClipNorm: 0.5, NoOverlap: true}, "masters": {Masters: device.BF16}, "wire": {Wire: Compression{Format: "int8"}},
-	} {
-		fusion.ThresholdMB, fusion.CheckEvery = 0.001, 2
-		tr := trial{model: mlpConfig, micro: 4, steps: 4, data: newSamples(18, 1, 4), fusion: fusion, memory: true}
-		for _, ranks := range []int{2, 3, 5} {
-			wantFirst, wantLast := tr.everywhere(t, ranks)
-			sharded := tr
-			sharded.fusion.Shard = true
-			first, last := sharded.everywhere(t, ranks)
-			require.Equal(t, wantFirst, first, "%s, %d ranks", name, ranks)
-			require.Equal(t, wantLast, last, "%s, %d ranks", name, ranks)
-		}
-	}
-}
-
-// late is a device that copies when it is let.
-type late struct {
-	device.Device
-	until chan struct{}
-}
-
-func (l late) Kernels() device.Kernels { return lateCopy{l.Device.Kernels(), l.until} }
-
-type lateCopy struct {
-	device.Kernels
-	until chan struct{}
-}
-
-func (l lateCopy) Copy(dst, src device.Buf) {
-	<-l.until
-	l.Kernels.Copy(dst, src)
-}
-
-// TestCloseWaitsForReaders: a rank that closes after its last step does not keep
-// another from reading its part of the parameters.
-func TestCloseWaitsForReaders(t *testing.T) {
-	closing := make(chan struct{})
-	require.NoError(t, over(t.Context(), mapped(t, 2), func(ctx context.Context, c collective.Comm) error {
-		g, m, err := sharding(ctx, c, FusionConfig{Shard: true})
-		if err != nil {
-			return err
-		}
-		if err := manual(4, true)(ctx, c, g, m, newSamples(18, 1, 4)); err != nil {
-			return err
-		}
-		if c.Rank() == 1 {
-			for _, s := range g.stages {
-				s.reducer.cfg.Device = late{s.reducer.cfg.Device, closing}
-			}
-		}
-		if err := g.Step(0.01); err != nil {
-			return err
-		}
-		if c.Rank() == 0 {
-			close(closing)
-		} else if err := g.Complete(ctx); err != nil {
-			return err
-		}
-		if err := g.Close(); err != nil {
-			return err
-		}
-		return collective.Barrier(ctx, c)
-	}))
 }

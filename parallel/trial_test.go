@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gradfusion/gradfusion/collective"
-	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/device"
 	"github.com/gradfusion/gradfusion/device/naive"
 	"github.com/gradfusion/gradfusion/models"
@@ -22,14 +21,11 @@ import (
 // all: which comes first depends on the moment, as a rank that leaves is an error
 // of those that wait for it.
 func world(ctx context.Context, n int, f func(ctx context.Context, c collective.Comm) error) error {
-	var transports []collective.Transport
-	for _, tr := range inproc.New(n) {
-		transports = append(transports, tr)
-	}
-	return over(ctx, transports, f)
+	return onTransports(ctx, inprocRanks(n), f)
 }
 
-func over(ctx context.Context, transports []collective.Transport, f func(ctx context.Context, c collective.Comm) error) error {
+// onTransports is world with transports that exist; it closes them.
+func onTransports(ctx context.Context, transports []collective.Transport, f func(ctx context.Context, c collective.Comm) error) error {
 	var running sync.WaitGroup
 	errs := make([]error, len(transports))
 	for r, tr := range transports {
@@ -80,7 +76,6 @@ type trial struct {
 	micro  int
 	steps  int
 	data   samples
-	memory bool // that the ranks share, where the system has any
 }
 
 var mlpConfig = models.Config{Name: "mlp", Channels: 1, Height: 4, Width: 4, Classes: 10, Hidden: []int{20, 12}}
@@ -134,16 +129,18 @@ func (tr trial) run(ctx context.Context, c collective.Comm, dev device.Device) (
 // everywhere runs the trial on n ranks and requires one result of all.
 func (tr trial) everywhere(t *testing.T, n int) (first, last string) {
 	t.Helper()
+	return tr.over(t, inprocRanks(n))
+}
+
+// over is everywhere with transports that exist; it closes them.
+func (tr trial) over(t *testing.T, transports []collective.Transport) (first, last string) {
+	t.Helper()
+	n := len(transports)
 	firsts, lasts := make([]string, n), make([]string, n)
-	run := func(ctx context.Context, c collective.Comm) (err error) {
+	require.NoError(t, onTransports(t.Context(), transports, func(ctx context.Context, c collective.Comm) (err error) {
 		firsts[c.Rank()], lasts[c.Rank()], err = tr.run(ctx, c, naive.New())
 		return err
-	}
-	if tr.memory {
-		require.NoError(t, over(t.Context(), mapped(t, n), run))
-	} else {
-		require.NoError(t, world(t.Context(), n, run))
-	}
+	}))
 	for r := range n {
 		require.Equal(t, firsts[0], firsts[r], "gradients of rank %d of %d", r, n)
 		require.Equal(t, lasts[0], lasts[r], "state of rank %d of %d", r, n)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gradfusion/gradfusion/collective"
+	"github.com/gradfusion/gradfusion/collective/commtest"
 	"github.com/gradfusion/gradfusion/collective/inproc"
 	"github.com/gradfusion/gradfusion/collective/shm"
 	"github.com/gradfusion/gradfusion/collective/store"
@@ -64,26 +65,10 @@ func transportNames() []string {
 
 // joined makes transports whose ranks meet in a store, as processes do.
 func joined(t *testing.T, name string, ranks int) []collective.Transport {
-	ctx := t.Context()
-	server, err := store.Listen(ctx, "127.0.0.1:0", "token")
-	require.NoError(t, err)
-	t.Cleanup(func() { server.Close() })
-	out := make([]collective.Transport, ranks)
-	var g errgroup.Group
-	for r := range ranks {
-		g.Go(func() error {
-			client, err := store.Dial(ctx, server.Addr().String(), "token")
-			if err != nil {
-				return err
-			}
-			if name == "shm" {
-				out[r], err = shm.Join(ctx, shm.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
-			} else {
-				out[r], err = tcp.Join(ctx, tcp.Config{Rank: r, Size: ranks, Store: client, Token: "token"})
-			}
-			return errors.Join(err, client.Close())
-		})
-	}
-	require.NoError(t, g.Wait())
-	return out
+	return commtest.Joined(t, ranks, func(ctx context.Context, r int, client *store.Client) (collective.Transport, error) {
+		if name == "shm" {
+			return shm.Join(ctx, shm.Config{Rank: r, Size: ranks, Store: client, Token: commtest.JoinToken})
+		}
+		return tcp.Join(ctx, tcp.Config{Rank: r, Size: ranks, Store: client, Token: commtest.JoinToken})
+	})
 }

@@ -1,8 +1,9 @@
+//go:build linux && (amd64 || arm64)
+
 package trainer_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,9 +17,6 @@ import (
 // continue: to the bits of a rank alone, also where the job before or after is not
 // sharded.
 func TestShardsByItself(t *testing.T) {
-	if !slices.Contains(transportNames(), "shm") {
-		t.Skip("no memory to share")
-	}
 	set := []string{large, "train.deterministic=world", "train.micro_batch=10", "train.steps=5", "optim.name=adamw", "optim.lr=0.001", "optim.schedule=constant", "optim.schedule.warmup=0"}
 	want, err := trainer.Run(t.Context(), trainer.Job{Config: small(t, set...)})
 	require.NoError(t, err)
